@@ -19,6 +19,7 @@ mod profile;
 mod record;
 mod report;
 mod scan;
+mod trial;
 mod verify;
 mod watch;
 
@@ -48,6 +49,7 @@ enum Command {
     Diff(diff::Args),
     Baseline(baseline::Args),
     History(history::Args),
+    Try(trial::Args),
     Export(export::Args),
     Watch(watch::Args),
     Ctl(ctl::Args),
@@ -76,6 +78,7 @@ impl Cli {
             Command::Diff(args) => diff::run(&args),
             Command::Baseline(args) => baseline::run(&args).map(done),
             Command::History(args) => history::run(&args),
+            Command::Try(args) => trial::run(&args),
             Command::Report(args) => report::run(&args).map(done),
             Command::Export(args) => export::run(&args).map(done),
             Command::Watch(args) => watch::run(&args).map(done),

@@ -12,6 +12,7 @@ use relay::Relay;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -28,12 +29,33 @@ pub(crate) struct Launch<'a> {
     pub(crate) args: &'a [OsString],
     /// Variables added to the environment.
     pub(crate) env: Vec<(&'static str, OsString)>,
-    /// Whether its standard output goes to standard error, because this command's own result goes to the former.
-    pub(crate) output_to_stderr: bool,
+    /// Where its standard output goes.
+    pub(crate) stdout: &'a Stdout,
     /// Its standard input, if that isn't this command's.
     pub(crate) stdin: Option<&'a mut Feed>,
     /// Called now and then while the program runs.
     pub(crate) meanwhile: Option<&'a dyn Fn(Moment)>,
+}
+
+/// Where a program's standard output goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stdout {
+    /// Where this command's goes.
+    Own,
+    /// To standard error, because this command's own result goes to standard output.
+    Error,
+    /// Into this file.
+    File(PathBuf),
+}
+
+impl Stdout {
+    /// For a command whose own result goes to standard output, if it does.
+    pub(crate) fn beside(own_result: bool) -> Stdout {
+        match own_result {
+            true => Stdout::Error,
+            false => Stdout::Own,
+        }
+    }
 }
 
 /// A moment while a program runs.
@@ -80,8 +102,14 @@ pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
         .arg0(launch.name)
         .args(launch.args)
         .envs(launch.env.iter().map(|(k, v)| (k, v)));
-    if launch.output_to_stderr {
-        command.stdout(Stdio::from(std::io::stderr()));
+    match launch.stdout {
+        Stdout::Own => {}
+        Stdout::Error => drop(command.stdout(Stdio::from(std::io::stderr()))),
+        Stdout::File(path) => {
+            let file = File::create(path);
+            let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+            command.stdout(Stdio::from(file));
+        }
     }
     if let Some(stdin) = launch.stdin.and_then(Feed::stdin) {
         command.stdin(stdin);
@@ -224,7 +252,7 @@ mod tests {
             name: OsStr::new("renamed"),
             args: &args,
             env,
-            output_to_stderr: true,
+            stdout: &Stdout::Error,
             stdin: None,
             meanwhile: None,
         };

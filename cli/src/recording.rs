@@ -15,7 +15,7 @@ pub(crate) use countable::{Countable, countable, countable_elsewhere};
 pub(crate) use meeting::ranks_in;
 
 use crate::event_sets::SetArgs;
-use crate::launch;
+use crate::launch::{self, Stdout};
 use crate::output::{self, note, remark};
 use crate::program::Prepared;
 use crate::run_dir::{self, Output, OutputParser, Program};
@@ -289,8 +289,8 @@ impl Recording {
     }
 }
 
-/// Records a program. `quiet`: standard output is wanted for something else than the program's.
-pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
+/// Records a program, whose standard output goes there.
+pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> {
     let (name, arguments) = args.command.split_first().expect("clap requires a command");
     // `None`: as the environment has it.
     let numbers: Vec<(Option<u32>, Cow<'_, [OsString]>)> = match args.threads() {
@@ -425,7 +425,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         },
         prepared,
         simulator,
-        quiet,
+        stdout,
         told: BTreeSet::new(),
         recording: Recording {
             folder,

@@ -1,7 +1,7 @@
 /* Regions whose values can be set; each loop on one line, which compilers agree on. Prints what must not depend on values, and the
  * sizes of teams.
  *
- *   settings [N]
+ *   settings [N [WORD]]        with a word, sizes go to standard output, too
  */
 #include <omp.h>
 #include <stdio.h>
@@ -35,6 +35,8 @@ int main(int argc, char **argv)
     #pragma omp single
     alone = omp_get_num_threads();
     printf("sum %ld\n", sum);
+    if (argc > 2)
+        printf("team %d\n", team);
     fprintf(stderr, "team %d, alone %d\n", team, alone);
     return 0;
 }

@@ -3,6 +3,7 @@
 use crate::binary::{self, Binary, Totals};
 use crate::input::Input;
 use crate::select::SelectArgs;
+use crate::select::set::Set;
 use crate::{atomic, embedded, input, launch, memory, output, privileges, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
@@ -72,6 +73,41 @@ struct OfConstruct {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    let made = make(args)?;
+    let mut answer = Answer::new(&made.out, sites(&made.plan), args.dry_run);
+    answer.runtime_library = made.library.as_deref();
+    answer.print(&args.format)
+}
+
+/// Writes a program that hands over other values, and is what it was otherwise: it needs no runtime library.
+pub(super) fn tuned(program: &Path, out: &Path, set: Vec<Set>) -> Result<()> {
+    let select = set.iter().map(|set| set.regions.clone()).collect();
+    let args = Args {
+        binary: program.to_owned(),
+        output: Some(out.to_owned()),
+        selection: SelectArgs {
+            set,
+            select,
+            ..SelectArgs::default()
+        },
+        dormant: true,
+        dry_run: false,
+        scarce: false,
+        format: output::FormatArg {
+            format: output::Format::Text,
+        },
+    };
+    make(&args).map(drop)
+}
+
+/// A patched copy, or what it would be.
+struct Made {
+    out: PathBuf,
+    plan: PatchPlan,
+    library: Option<PathBuf>,
+}
+
+fn make(args: &Args) -> Result<Made> {
     memory::give_back();
     let out = args
         .output
@@ -124,9 +160,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         })?;
     }
     drop(bar);
-    let mut answer = Answer::new(&out, sites(&plan), args.dry_run);
-    answer.runtime_library = library.as_deref();
-    answer.print(&args.format)
+    Ok(Made { out, plan, library })
 }
 
 /// Whether the patched file would be accepted.

@@ -1,5 +1,6 @@
 //! `ompfuse profile`.
 
+use crate::launch::Stdout;
 use crate::load::{self, PROFILE_NAME};
 use crate::output::Usage;
 use crate::recording::{self, Recording, RecordingArgs};
@@ -61,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         atomic::check_ahead(file)?;
     }
     let on_output = args.how.is_json() && args.report.is_none();
-    let recording = recording::record(&args.recording, on_output)?;
+    let recording = recording::record(&args.recording, Stdout::beside(on_output))?;
     if recording.runs.is_empty() {
         return Ok(recording.status());
     }

@@ -1,5 +1,6 @@
 //! `ompfuse record`.
 
+use crate::launch::Stdout;
 use crate::output;
 use crate::recording::{self, Recording, RecordingArgs, probes};
 use anyhow::Result;
@@ -35,14 +36,16 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     }
     if let Some(against) = &args.against {
         let is_json = args.output.is_json();
-        let turns = recording::in_turns(&args.recording, against, args.turns, is_json)?;
+        let stdout = Stdout::beside(is_json);
+        let turns = recording::in_turns(&args.recording, against, args.turns, &stdout)?;
         match is_json {
             true => output::print_json(&turns)?,
             false => turns.tell(),
         }
         return Ok(turns.status);
     }
-    let recording = recording::record(&args.recording, args.output.is_json())?;
+    let stdout = Stdout::beside(args.output.is_json());
+    let recording = recording::record(&args.recording, stdout)?;
     recording.status_after(tell(&recording, args))
 }
 

@@ -9,7 +9,7 @@ use crate::contexts;
 use crate::counters;
 use crate::debug::DebugArgs;
 use crate::interrupt::Interrupted;
-use crate::launch::{self, Ended, Feed, Launch, Moment};
+use crate::launch::{self, Ended, Feed, Launch, Moment, Stdout};
 use crate::output::{self, note, remark, say};
 use crate::program::{self, Prepared};
 use crate::run_dir::{self, About, NUM_THREADS, Processes, Program};
@@ -71,7 +71,8 @@ pub(super) struct Recorder<'a> {
     pub(super) program: Program<'a>,
     pub(super) prepared: Prepared,
     pub(super) simulator: Option<Simulator>,
-    pub(super) quiet: bool,
+    /// Where the program's standard output goes.
+    pub(super) stdout: Stdout,
     /// What was said already.
     pub(super) told: BTreeSet<String>,
     pub(super) recording: Recording,
@@ -324,7 +325,7 @@ impl Recorder<'_> {
                 name: file.as_os_str(),
                 args,
                 env: env.clone(),
-                output_to_stderr: self.quiet,
+                stdout: &self.stdout,
                 stdin,
                 meanwhile,
             },
@@ -333,7 +334,7 @@ impl Recorder<'_> {
                 name,
                 args,
                 env,
-                output_to_stderr: self.quiet,
+                stdout: &self.stdout,
                 stdin,
                 meanwhile,
             },

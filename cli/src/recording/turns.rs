@@ -1,7 +1,7 @@
 //! Two builds, recorded in turns: what slows a machine down for a while slows both of them down.
 
 use super::{Recording, RecordingArgs, Run, record};
-use crate::launch::{self, Input};
+use crate::launch::{self, Input, Stdout};
 use crate::load::sides;
 use crate::output::{self, Usage, note, remark};
 use crate::run_dir::{self, Output};
@@ -37,9 +37,9 @@ pub(crate) fn in_turns(
     args: &RecordingArgs,
     against: &str,
     most: u32,
-    quiet: bool,
+    stdout: &Stdout,
 ) -> Result<Turns> {
-    let turns = recorded(args, against, most, quiet);
+    let turns = recorded(args, against, most, stdout);
     output::mute(false);
     if turns.as_ref().is_ok_and(|turns| turns.status != 0) {
         note("a program failed, so no further turn was taken");
@@ -47,7 +47,7 @@ pub(crate) fn in_turns(
     turns
 }
 
-fn recorded(args: &RecordingArgs, against: &str, most: u32, quiet: bool) -> Result<Turns> {
+fn recorded(args: &RecordingArgs, against: &str, most: u32, stdout: &Stdout) -> Result<Turns> {
     let words = shlex::split(against).filter(|words| !words.is_empty());
     let words = words.ok_or_else(|| {
         Usage(format!(
@@ -88,7 +88,7 @@ fn recorded(args: &RecordingArgs, against: &str, most: u32, quiet: bool) -> Resu
             output: Some(output),
             ..args.clone()
         };
-        let recording = record(&args, quiet);
+        let recording = record(&args, stdout.clone());
         output::mute(true); // what is noted of one run holds for all
         recording
     };

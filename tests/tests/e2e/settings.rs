@@ -2,6 +2,7 @@
 
 use crate::shares::{programs, reported};
 use ompfuse_tests::{command, compile, process, repository, table};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -127,5 +128,83 @@ fn what_cannot_be_set_says_why() {
             assert_eq!(said.lines().count(), 1, "{said}");
             assert!(!tuned.exists());
         }
+    }
+}
+
+/// Tries settings, each a comment of the source and values, with at most four turns.
+fn tried(program: &Path, options: &[&str], sets: &[(&str, &str)], args: &[&str]) -> Value {
+    let mut command = command::with_threads(4);
+    command.env("OMP_WAIT_POLICY", "passive");
+    command
+        .args(["try", "--format=json", "--turns=4"])
+        .args(options);
+    for (comment, values) in sets {
+        command.arg(format!("--set=settings.c:{}: {values}", line(comment)));
+    }
+    let out = program.with_file_name("tried");
+    let _ = std::fs::remove_dir_all(&out);
+    command
+        .arg("-o")
+        .arg(&out)
+        .arg("--")
+        .arg(program)
+        .args(args);
+    let output = process::run(&mut command).ok("try");
+    serde_json::from_slice(&output.stdout).expect("JSON and nothing else")
+}
+
+#[test]
+fn what_is_tried_does_the_same_or_is_not_recommended() {
+    for (compiler, folder) in programs("settings") {
+        let program = folder.path().join("settings");
+        let sets = [("combined", "chunk=64"), ("sized", "grainsize=100")];
+        let tuned = folder.path().join("tuned");
+        let patch = ["--patch", tuned.to_str().expect("a plain name")];
+        let answer = tried(&program, &patch, &sets, &["200000"]);
+        let variants = answer["variants"].as_array().expect("a list");
+        for variant in &variants[..2] {
+            assert_eq!(variant["output"], "equal", "{compiler}: {answer:#}");
+            assert!(
+                variant["turns"].as_u64() >= Some(4),
+                "{compiler}: {answer:#}"
+            );
+        }
+        // Which is faster, the machine decides; what is written is what is said.
+        assert_eq!(tuned.exists(), !answer["best"].is_null(), "{answer:#}");
+        if tuned.exists() {
+            command::ok([Path::new("verify"), &program, &tuned]);
+        }
+        // It prints the sizes of teams.
+        let is_gcc = compiler.starts_with("gcc");
+        let other = [("team", "threads=3")];
+        if is_gcc {
+            let answer = tried(&program, &[], &other, &["1000", "sizes"]);
+            assert_eq!(
+                answer["variants"][0]["output"], "digits_differ",
+                "{answer:#}"
+            );
+            assert!(answer["best"].is_null());
+        }
+        let refuse = ["--check", "grep -q nothing"];
+        let answer = tried(&program, &refuse, &sets[..1], &["1000"]);
+        assert_eq!(answer["variants"][0]["output"], "differs", "{answer:#}");
+        assert!(answer["best"].is_null());
+    }
+}
+
+#[test]
+fn what_cannot_be_tried_is_said_before_anything_runs() {
+    for (_, folder) in programs("settings") {
+        let program = folder.path().join("settings");
+        let mut command = command::with_threads(2);
+        command.current_dir(folder.path()).arg("try");
+        command.arg(format!(
+            "--set=settings.c:{}: grainsize=4",
+            line("combined")
+        ));
+        let output = process::run(command.arg("--").arg(&program));
+        let said = output.errors();
+        assert_eq!((output.status, said.lines().count()), (1, 1), "{said}");
+        assert!(!folder.path().join("ompfuse-out").exists());
     }
 }

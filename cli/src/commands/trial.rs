@@ -1,0 +1,233 @@
+//! `ompfuse try`.
+
+mod candidates;
+mod outputs;
+mod turns;
+mod view;
+
+use crate::launch::{self, Input, Stdout};
+use crate::output::{self, note};
+use crate::recording::{self, Recording, RecordingArgs};
+use crate::run_dir::{Output, OutputParser};
+use crate::select::set::Set;
+use crate::{atomic, load, memory, progress};
+use anyhow::{Context, Result, bail};
+use clap::{Args as _, FromArgMatches};
+use ompfuse_report::Report;
+use ompfuse_report::compare::statistics::paired::Paired;
+use outputs::{Judge, Judged};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use turns::{Program, Trial};
+
+/// Try other chunks, team sizes and grain sizes on the binary, and measure whether they help
+///
+/// The program is recorded once. What its report makes worth trying, or each --set, is a variant: a patched copy. Original and variants
+/// are run in turns, without recording, until it is decided which of them are faster. A variant whose output differs is never
+/// recommended. What helps is measured together at the end. Only what the program's own file hands over can be tried.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ompfuse try -- ./solver input.dat
+  ompfuse try --set 'solve.c:31: chunk=64' --set 'solve.c:31: chunk=256' -- ./solver input.dat
+  ompfuse try --check './is-right' --patch solver.tuned -- ./solver input.dat")]
+pub(crate) struct Args {
+    /// A variant: regions and what is set for them, as for `record --set` (may be repeated). Default: what the report suggests
+    #[arg(long, value_name = "S: VALUES")]
+    set: Vec<Set>,
+    /// Decides whether a variant's output is right: gets it as standard input, and exits with 0 if it is
+    ///
+    /// Default: the output must be that of the original, but for digits that differ between its own runs, too.
+    #[arg(long, value_name = "CMD")]
+    check: Option<String>,
+    /// Begin no further turn after this time (`30s`, `2min`)
+    #[arg(long, value_name = "TIME", default_value = "2min", value_parser = recording::nanoseconds)]
+    budget: u64,
+    /// The most turns
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(4..=10_000))]
+    turns: u32,
+    /// Write the program with what helps most to this file; it needs no runtime library
+    #[arg(long, value_name = "OUT")]
+    patch: Option<PathBuf>,
+    /// Folder for the recorded run (default: ompfuse-out, or the next free ompfuse-out-N)
+    #[arg(short, long, value_name = "DIR", value_parser = OutputParser)]
+    output: Option<Output>,
+    #[command(flatten)]
+    format: output::FormatArg,
+    #[command(flatten)]
+    quiet: output::QuietArg,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+struct Answer {
+    folder: PathBuf,
+    /// Median time of the original, in seconds.
+    original_s: Option<f64>,
+    variants: Vec<Variant>,
+    /// Position in `variants` of the one that helps most; null: none is known to help.
+    best: Option<usize>,
+    /// The file with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patched: Option<PathBuf>,
+}
+
+/// A variant.
+#[derive(Debug, Serialize)]
+struct Variant {
+    set: Vec<String>,
+    /// Pairs of runs.
+    turns: u32,
+    time: Option<Paired>,
+    output: Option<Judged>,
+    /// Why it was not tried, or not to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip)]
+    sets: Vec<Set>,
+    /// Nothing more has to be recorded.
+    #[serde(skip)]
+    is_done: bool,
+}
+
+impl Variant {
+    fn new(sets: Vec<Set>) -> Variant {
+        Variant {
+            set: sets.iter().map(|s| s.text.clone()).collect(),
+            turns: 0,
+            time: None,
+            output: None,
+            reason: None,
+            sets,
+            is_done: false,
+        }
+    }
+
+    fn give_up(&mut self, reason: String) {
+        self.reason.get_or_insert(reason);
+        self.is_done = true;
+    }
+
+    /// It is known to be faster, and does the same.
+    fn helps(&self) -> Option<f64> {
+        let is_good = self.output.is_some_and(Judged::is_good) && self.reason.is_none();
+        let found = self.time.filter(|t| t.is_decided && t.high < 0.0)?;
+        is_good.then_some(found.change)
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<u8> {
+    args.quiet.apply();
+    if let Some(out) = &args.patch {
+        atomic::check_ahead(out)?;
+    }
+    let tried = tried(args);
+    output::mute(false);
+    let (mut answer, status) = tried?;
+    if status != 0 {
+        note("the program failed, so nothing was tried");
+        return Ok(status);
+    }
+    if let (Some(out), Some(best)) = (&args.patch, answer.best) {
+        let program = launch::find(&args.command[0])?;
+        super::patch::tuned(&program, out, answer.variants[best].sets.clone())?;
+        answer.patched = Some(out.clone());
+    }
+    match args.format.is_json() {
+        true => output::print_json(&answer)?,
+        false => output::print(&view::text(&answer))?,
+    }
+    Ok(0)
+}
+
+/// The original, recorded once. Where its output goes.
+fn recorded(args: &Args, stdout: &Path) -> Result<Recording> {
+    let parser = RecordingArgs::augment_args(clap::Command::new("try").no_binary_name(true));
+    let fixed = ["--events=none", "--context-depth=none"].map(OsString::from);
+    let output = args.output.iter().flat_map(|output| {
+        let folder = output.folder.clone().into_os_string();
+        [OsString::from("-o"), folder]
+    });
+    let all = fixed
+        .into_iter()
+        .chain(output)
+        .chain([OsString::from("--")]);
+    let matches = parser.try_get_matches_from(all.chain(args.command.iter().cloned()))?;
+    let recording = RecordingArgs::from_arg_matches(&matches)?;
+    recording::record(&recording, Stdout::File(stdout.to_owned()))
+}
+
+fn tried(args: &Args) -> Result<(Answer, u8)> {
+    let file = launch::find(&args.command[0])?;
+    let folder = tempfile::tempdir().context("cannot make a folder")?;
+    let stdin = Input::remember(folder.path(), 2)?;
+    let mut trial = Trial {
+        command: &args.command,
+        programs: vec![Program {
+            file,
+            times: vec![],
+        }],
+        variants: vec![],
+        folder,
+        stdin,
+        judge: Judge {
+            check: args.check.as_deref(),
+            own: outputs::Difference::None,
+        },
+        ends: Instant::now() + Duration::from_nanos(args.budget),
+        most: args.turns,
+    };
+    // What can't be set is said before anything is run.
+    let mut sets: Vec<Vec<Set>> = args.set.iter().map(|set| vec![set.clone()]).collect();
+    for set in &sets {
+        trial.patch("checked", set)?;
+    }
+    let recording = recorded(args, &trial.file("recorded"))?;
+    output::mute(true); // the patched copy is told of once
+    let mut status = recording.status();
+    if status == 0 {
+        status = trial.begin()?;
+    }
+    if status == 0 {
+        if sets.is_empty() {
+            sets = suggested(&recording)?;
+        }
+        for sets in sets {
+            trial.add(sets)?;
+        }
+        trial.go_on(0)?;
+        trial.together()?;
+    }
+    let mut times = trial.programs[0].times.clone();
+    times.sort_by(f64::total_cmp);
+    let all = trial.variants.iter().enumerate();
+    let helping = all.filter_map(|(at, v)| Some((at, v.helps()?)));
+    let best = helping.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
+    let answer = Answer {
+        folder: recording.folder,
+        original_s: times.get(times.len() / 2).copied(),
+        best,
+        variants: trial.variants,
+        patched: None,
+    };
+    Ok((answer, status))
+}
+
+/// What the report of the original makes worth trying.
+fn suggested(recording: &Recording) -> Result<Vec<Vec<Set>>> {
+    let Some(run) = recording.runs.first() else {
+        bail!("nothing was recorded, so nothing can be tried");
+    };
+    let bar = progress::whole("reading");
+    let summary = load::summary(&run.path, memory::available(), bar.progress())?;
+    drop(bar);
+    let found = candidates::candidates(&Report::new(&summary));
+    let parsed = found.iter().map(|text| text.parse::<Set>());
+    let parsed: Result<Vec<Set>, String> = parsed.collect();
+    let sets = parsed.map_err(anyhow::Error::msg)?;
+    Ok(sets.into_iter().map(|set| vec![set]).collect())
+}

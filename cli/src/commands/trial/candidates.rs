@@ -1,0 +1,105 @@
+//! What is worth trying, from a report: other chunks, smaller teams, other grain sizes.
+
+use ompfuse_format::Construct;
+use ompfuse_report::{Region, Report};
+
+/// Most variants that are tried.
+const MOST: usize = 8;
+/// Regions with a smaller share of the time are left alone.
+const LEAST_SHARE: f64 = 0.02;
+/// A team whose part of a region is shorter may cost more than it brings, in seconds.
+const SHORT: f64 = 200e-6;
+/// Ranges for each thread that leave none without work at the end.
+const RANGES: f64 = 8.0;
+
+/// Settings as `--set` takes them, those of the regions with the most time first.
+pub(super) fn candidates(report: &Report) -> Vec<String> {
+    let mut regions: Vec<&Region> = report.regions.iter().collect();
+    regions.sort_by(|a, b| time(b).total_cmp(&time(a)));
+    let all = time_of_all(report);
+    let large = regions.into_iter().filter(|r| time(r) >= LEAST_SHARE * all);
+    // One of each region comes before the second of any.
+    let mut of_regions: Vec<_> = large.map(|r| of_region(r).into_iter()).collect();
+    let mut found = vec![];
+    loop {
+        let before = found.len();
+        found.extend(of_regions.iter_mut().filter_map(Iterator::next));
+        if found.len() == before || found.len() >= MOST {
+            found.truncate(MOST);
+            return found;
+        }
+    }
+}
+
+fn time_of_all(report: &Report) -> f64 {
+    report.regions.iter().map(|r| r.time_s).sum()
+}
+
+fn time(region: &Region) -> f64 {
+    region.inclusive_s.unwrap_or(region.time_s)
+}
+
+/// How `--set` names a region.
+fn selector(region: &Region) -> Option<String> {
+    match (&region.source, region.address) {
+        (Some(source), _) => {
+            let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+            Some(format!("{file}:{}", source.line))
+        }
+        (None, address) => address.map(|a| a.to_string()),
+    }
+}
+
+fn of_region(region: &Region) -> Vec<String> {
+    let Some(selector) = selector(region) else {
+        return vec![];
+    };
+    let executions = region.executions.max(1) as f64;
+    let threads = f64::from(region.spread.threads.max(1));
+    let mut values = vec![];
+    let schedule = region.detail.as_deref().unwrap_or("");
+    let deals = schedule.starts_with("dynamic") || schedule.starts_with("guided");
+    let is_plain = !schedule.contains("ordered") && !schedule.contains("doacross");
+    if let (Some(iterations), true) = (region.iterations, deals && is_plain && region.xus > 0) {
+        let chunk = iterations as f64 / region.xus as f64;
+        let of_execution = iterations as f64 / executions;
+        let most = (of_execution / threads / RANGES).floor();
+        values.extend(chunks(chunk, most).map(|n| format!("chunk={n}")));
+    }
+    if region.construct == Some(Construct::Taskloop) {
+        values.extend([4, 16, 64].map(|n| format!("grainsize={n}")));
+    }
+    let is_fork = region.construct.is_some_and(Construct::is_fork);
+    let wall = region.wall_s.unwrap_or(0.0) / executions;
+    if is_fork && threads > 1.0 && wall < SHORT {
+        values.push("serial".to_owned());
+    }
+    let all = values.into_iter();
+    all.map(|value| format!("{selector}: {value}")).collect()
+}
+
+/// Other chunks than this mean one, the farthest first: larger ones up to `most`, and smaller ones.
+fn chunks(chunk: f64, most: f64) -> impl Iterator<Item = u64> {
+    let larger = [64.0, 16.0, 4.0].map(|by| (chunk * by).round());
+    let smaller = [16.0, 4.0].map(|by| (chunk / by).round());
+    let larger = larger.into_iter().filter(move |&n| n <= most);
+    let smaller = smaller
+        .into_iter()
+        .filter(move |&n| n >= 1.0 && n < chunk && chunk > most);
+    larger.chain(smaller).map(|n| n as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chunks;
+
+    #[test]
+    fn chunks_leave_each_thread_several_ranges() {
+        let of = |chunk, most| chunks(chunk, most).collect::<Vec<u64>>();
+        assert_eq!(of(1.0, 1000.0), [64, 16, 4]);
+        assert_eq!(of(1.0, 20.0), [16, 4]);
+        // Already too large: only smaller ones help.
+        assert_eq!(of(500.0, 60.0), [31, 125]);
+        assert_eq!(of(10.0, 20.0), [0; 0]);
+    }
+}

@@ -1,0 +1,198 @@
+//! Original and variants, run in turns.
+
+use super::Variant;
+use super::outputs::{Judge, Judged, difference};
+use crate::interrupt::Interrupted;
+use crate::launch::{self, Input, Launch, Stdout};
+use crate::select::set::Set;
+use anyhow::{Result, bail};
+use ompfuse_report::compare::statistics::paired::{is_look, paired};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// A program that is run again and again.
+pub(super) struct Program {
+    pub(super) file: PathBuf,
+    /// In seconds, turn by turn.
+    pub(super) times: Vec<f64>,
+}
+
+/// Trying, under way.
+pub(super) struct Trial<'a> {
+    pub(super) command: &'a [OsString],
+    /// The original first, then the variants.
+    pub(super) programs: Vec<Program>,
+    pub(super) variants: Vec<Variant>,
+    /// Where outputs and patched copies go.
+    pub(super) folder: tempfile::TempDir,
+    pub(super) stdin: Input,
+    pub(super) judge: Judge<'a>,
+    pub(super) ends: Instant,
+    pub(super) most: u32,
+}
+
+impl Trial<'_> {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A copy of the original with settings.
+    pub(super) fn patch(&self, name: &str, sets: &[Set]) -> Result<PathBuf> {
+        let copy = self.file(name);
+        crate::commands::patch::tuned(&self.programs[0].file, &copy, sets.to_vec())?;
+        Ok(copy)
+    }
+
+    /// Runs a program. Returns its exit status, and how many seconds it took.
+    pub(super) fn once(&mut self, number: usize, stdout: PathBuf) -> Result<(u8, f64)> {
+        let mut feed = self.stdin.next(1)?;
+        if feed.is_some() {
+            bail!(
+                "standard input is a pipe, which only one run could read; give it as a file: `< FILE`"
+            );
+        }
+        let (name, args) = self.command.split_first().expect("clap requires a command");
+        let ended = launch::run(Launch {
+            file: &self.programs[number].file,
+            name,
+            args,
+            env: vec![],
+            stdout: &Stdout::File(stdout),
+            stdin: feed.as_mut(),
+            meanwhile: None,
+        })?;
+        match ended.interrupted {
+            Some(signal) => Err(Interrupted(signal).into()),
+            None => Ok((launch::status_of(ended.exit), ended.duration_s)),
+        }
+    }
+
+    /// The original's first runs: they tell what differs in any case. Returns an exit status that isn't 0.
+    pub(super) fn begin(&mut self) -> Result<u8> {
+        let (first, second) = (self.file("original"), self.file("again"));
+        for output in [&first, &second] {
+            let (status, _) = self.once(0, output.clone())?;
+            if status != 0 {
+                return Ok(status);
+            }
+        }
+        self.judge.own = difference(&first, &second)?;
+        Ok(0)
+    }
+
+    /// Adds a variant. Its first run is not measured.
+    pub(super) fn add(&mut self, sets: Vec<Set>) -> Result<()> {
+        let number = self.programs.len();
+        let patched = self.patch(&format!("variant-{number}"), &sets);
+        let mut variant = Variant::new(sets);
+        let file = match patched {
+            Ok(file) => file,
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => {
+                variant.give_up(crate::one_line(&error));
+                PathBuf::new()
+            }
+        };
+        self.programs.push(Program {
+            file,
+            times: vec![],
+        });
+        let is_there = !variant.is_done;
+        self.variants.push(variant);
+        if is_there {
+            self.take(number)?;
+            self.programs[number].times.clear();
+        }
+        Ok(())
+    }
+
+    /// Takes turns until all variants from this one on are decided, or there is no time left.
+    pub(super) fn go_on(&mut self, first: usize) -> Result<()> {
+        self.programs[0].times.clear();
+        for turn in 1..=self.most {
+            let open: Vec<usize> = (first..self.variants.len())
+                .filter(|&at| !self.variants[at].is_done)
+                .collect();
+            if open.is_empty() || (turn > 1 && Instant::now() >= self.ends) {
+                break;
+            }
+            // The original is first and last by turns, and variants go round.
+            let mut order: Vec<usize> = open.iter().map(|at| at + 1).collect();
+            order.rotate_left(turn as usize % open.len());
+            match turn % 2 {
+                1 => order.insert(0, 0),
+                _ => order.push(0),
+            }
+            for number in order {
+                self.take(number)?;
+            }
+            for at in open {
+                self.look(at, turn);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, number: usize) -> Result<()> {
+        let output = self.file("taken");
+        let (status, seconds) = self.once(number, output.clone())?;
+        self.programs[number].times.push(seconds);
+        let Some(at) = number.checked_sub(1) else {
+            match status {
+                0 => return Ok(()),
+                status => {
+                    bail!("the program failed when it was run again, with exit status {status}")
+                }
+            }
+        };
+        let judged = match status {
+            0 => self.judge.judge(&self.file("original"), &output)?,
+            _ => Judged::Failed,
+        };
+        let variant = &mut self.variants[at];
+        if !variant.is_done {
+            variant.output = Some(judged);
+            variant.is_done = !judged.is_good();
+        }
+        Ok(())
+    }
+
+    /// Whether a variant is decided.
+    pub(super) fn look(&mut self, at: usize, turn: u32) {
+        let variant = &mut self.variants[at];
+        if variant.is_done {
+            return;
+        }
+        let (original, own) = (&self.programs[0].times, &self.programs[at + 1].times);
+        let pairs = original.len().min(own.len());
+        variant.turns = pairs as u32;
+        variant.time = paired(&original[..pairs], &own[..pairs], self.most);
+        let is_decided = variant.time.is_some_and(|found| found.is_decided);
+        variant.is_done = is_look(turn, self.most) && is_decided;
+    }
+
+    /// Measures what helps as one: of several values for the same regions, the best.
+    pub(super) fn together(&mut self) -> Result<()> {
+        let variants = self.variants.iter();
+        let mut helping: Vec<(f64, &Variant)> =
+            variants.filter_map(|v| Some((v.helps()?, v))).collect();
+        helping.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut sets: Vec<Set> = vec![];
+        for set in helping.iter().flat_map(|(_, v)| &v.sets) {
+            let is_new = sets.iter().all(|known| {
+                let mut parameters = set.values.keys();
+                known.regions != set.regions || parameters.all(|p| !known.values.contains_key(p))
+            });
+            if is_new {
+                sets.push(set.clone());
+            }
+        }
+        if sets.len() < 2 {
+            return Ok(());
+        }
+        let first = self.variants.len();
+        self.add(sets)?;
+        self.go_on(first)
+    }
+}

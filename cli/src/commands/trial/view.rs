@@ -1,0 +1,79 @@
+//! What came of it, for people.
+
+use super::outputs::Judged;
+use super::{Answer, Variant};
+use crate::output;
+use ompfuse_report::compare::statistics::paired::ERROR;
+use ompfuse_report::view::table::Column;
+
+fn percent(share: f64) -> String {
+    format!("{:+.1}%", 100.0 * share)
+}
+
+pub(super) fn text(answer: &Answer) -> String {
+    let columns = [
+        Column::right("#"),
+        Column::left("variant"),
+        Column::right("time"),
+        Column::left("interval").leaves(2),
+        Column::right("turns").leaves(1),
+        Column::left("output"),
+    ];
+    let row = |(at, v): (usize, &Variant)| {
+        let found = v.time.filter(|_| v.reason.is_none());
+        let change = match found {
+            Some(t) if t.is_decided => percent(t.change),
+            Some(_) => "undecided".to_owned(),
+            None => "-".to_owned(),
+        };
+        let interval = found.map_or(String::new(), |t| {
+            format!("{} to {}", percent(t.low), percent(t.high))
+        });
+        let last = match (&v.reason, v.output) {
+            (Some(reason), _) => reason.clone(),
+            (None, judged) => judged.map_or("", Judged::words).to_owned(),
+        };
+        vec![
+            (at + 1).to_string(),
+            v.set.join(" + "),
+            change,
+            interval,
+            v.turns.to_string(),
+            last,
+        ]
+    };
+    let mut text = String::new();
+    if let Some(seconds) = answer.original_s {
+        text += &format!("the original takes {seconds:.3} s\n\n");
+    }
+    if answer.variants.is_empty() {
+        return text + "nothing here can be set that is worth trying; --set names a variant\n";
+    }
+    let rows = answer.variants.iter().enumerate().map(row).collect();
+    text += &output::table(&columns, rows);
+    text += "\n";
+    let best = answer.best.map(|at| &answer.variants[at]);
+    text += &match best.and_then(|v| Some((v, v.time?, v.output?))) {
+        None => "none of them is known to be faster\n".to_owned(),
+        Some((best, found, judged)) => format!(
+            "{} makes the program {:.1}% faster ({:.1} to {:.1}, {} turns, output {})\n",
+            best.set.join(" + "),
+            -100.0 * found.change,
+            -100.0 * found.high,
+            -100.0 * found.low,
+            best.turns,
+            judged.words()
+        ),
+    };
+    text += &format!(
+        "{:.0}% of such decisions are wrong; the recorded run is in {}\n",
+        100.0 * ERROR,
+        answer.folder.display()
+    );
+    match (&answer.patched, answer.best) {
+        (Some(out), _) => text += &format!("written: {}\n", out.display()),
+        (None, Some(_)) => text += "--patch OUT writes the program with it\n",
+        (None, None) => {}
+    }
+    text
+}
