@@ -42,7 +42,9 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
             iterations,
             threads,
             ..
-        } if *iterations >= 2.0 * *threads as f64 => "use smaller chunks".to_owned(),
+        } if *iterations >= 2.0 * *threads as f64 => {
+            "use smaller chunks (`ompfuse try`)".to_owned()
+        }
         Cause::FewUnits { .. } => {
             "parallelise a loop with more iterations, or collapse two".to_owned()
         }
@@ -93,7 +95,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::CostlyRanges {
             is_ordered: true, ..
         } => return None,
-        Cause::CostlyRanges { .. } => "use larger chunks".to_owned(),
+        Cause::CostlyRanges { .. } => "use larger chunks (`ompfuse try`)".to_owned(),
         Cause::ShortRegions { executions, .. } if *executions > 1 => {
             "join regions, or leave small ones serial (if clause)".to_owned()
         }
