@@ -9,6 +9,7 @@ use crate::launch::{self, Input, Stdout};
 use crate::output::{self, note};
 use crate::recording::{self, Recording, RecordingArgs};
 use crate::run_dir::{Output, OutputParser};
+use crate::select::Pattern;
 use crate::select::set::Set;
 use crate::{atomic, load, memory, progress};
 use anyhow::{Context, Result, bail};
@@ -36,6 +37,9 @@ pub(crate) struct Args {
     /// A variant: regions and what is set for them, as for `record --set` (may be repeated). Default: what the report suggests
     #[arg(long, value_name = "S: VALUES")]
     set: Vec<Set>,
+    /// Look for the best chunk of these regions: powers of four first, then twice and half of the best (may be repeated)
+    #[arg(long, value_name = "S", conflicts_with = "set")]
+    search: Vec<Pattern>,
     /// Decides whether a variant's output is right: gets it as standard input, and exits with 0 if it is
     ///
     /// Default: the output must be that of the original, but for digits that differ between its own runs, too.
@@ -61,6 +65,9 @@ pub(crate) struct Args {
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
+
+/// Chunks that a search begins with: 1, 4, 16 ...
+const SEARCHED: u32 = 7;
 
 /// What came of it.
 #[derive(Debug, Serialize)]
@@ -183,6 +190,10 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     };
     // What can't be set is said before anything is run.
     let mut sets: Vec<Vec<Set>> = args.set.iter().map(|set| vec![set.clone()]).collect();
+    sets.extend(args.search.iter().flat_map(|regions| {
+        let chunks = (0..SEARCHED).map(|n| 4u32.pow(n));
+        chunks.map(|chunk| vec![Set::chunk(regions, chunk)])
+    }));
     for set in &sets {
         trial.patch("checked", set)?;
     }
@@ -200,6 +211,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
             trial.add(sets)?;
         }
         trial.go_on(0)?;
+        trial.refine(&args.search)?;
         trial.together()?;
     }
     let mut times = trial.programs[0].times.clone();

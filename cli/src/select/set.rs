@@ -18,6 +18,17 @@ pub(crate) struct Set {
     pub(crate) values: BTreeMap<Parameter, u32>,
 }
 
+impl Set {
+    /// Another chunk.
+    pub(crate) fn chunk(regions: &Pattern, chunk: u32) -> Set {
+        Set {
+            text: format!("{}: chunk={chunk}", regions.text),
+            regions: regions.clone(),
+            values: BTreeMap::from([(Parameter::Chunk, chunk)]),
+        }
+    }
+}
+
 impl FromStr for Set {
     type Err = String;
 

@@ -4,8 +4,10 @@ use super::Variant;
 use super::outputs::{Judge, Judged, difference};
 use crate::interrupt::Interrupted;
 use crate::launch::{self, Input, Launch, Stdout};
+use crate::select::Pattern;
 use crate::select::set::Set;
 use anyhow::{Result, bail};
+use ompfuse_format::site::Parameter;
 use ompfuse_report::compare::statistics::paired::{is_look, paired};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -109,6 +111,9 @@ impl Trial<'_> {
 
     /// Takes turns until all variants from this one on are decided, or there is no time left.
     pub(super) fn go_on(&mut self, first: usize) -> Result<()> {
+        if self.variants[first..].iter().all(|v| v.is_done) {
+            return Ok(());
+        }
         self.programs[0].times.clear();
         for turn in 1..=self.most {
             let open: Vec<usize> = (first..self.variants.len())
@@ -170,6 +175,25 @@ impl Trial<'_> {
         variant.time = paired(&original[..pairs], &own[..pairs], self.most);
         let is_decided = variant.time.is_some_and(|found| found.is_decided);
         variant.is_done = is_look(turn, self.most) && is_decided;
+    }
+
+    /// Tries twice and half of the best chunk of each region.
+    pub(super) fn refine(&mut self, regions: &[Pattern]) -> Result<()> {
+        let first = self.variants.len();
+        for regions in regions {
+            let of_region = self.variants[..first].iter().filter_map(|v| {
+                let [set] = &v.sets[..] else { return None };
+                let chunk = set.values.get(&Parameter::Chunk)?;
+                (set.regions == *regions).then_some((v.helps()?, *chunk))
+            });
+            let best = of_region.min_by(|a, b| a.0.total_cmp(&b.0));
+            let Some((_, chunk)) = best else { continue };
+            let others = [chunk / 2, chunk * 2].into_iter().filter(|&n| n > 0);
+            for chunk in others {
+                self.add(vec![Set::chunk(regions, chunk)])?;
+            }
+        }
+        self.go_on(first)
     }
 
     /// Measures what helps as one: of several values for the same regions, the best.
