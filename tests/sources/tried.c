@@ -1,0 +1,74 @@
+/* A region with a bad value, and the same source with a better one: -DVALUE=N. `tests/benches/trying.rs` looks for the best by building
+ * again, and by `ompfuse try` on the bad one.
+ *
+ *   tried-short      dynamic ranges of one short iteration
+ *   tried-coarse     chunks so large that a thread gets nothing
+ *   tried-uneven     a triangle in chunks of a half
+ *   tried-tasks      a taskloop of tiny tasks
+ *   tried-tiny       regions too short for a team
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { N = 1 << 19 };
+static double out[N];
+
+static double work(long steps)
+{
+    double x = 1;
+    for (long i = 0; i < steps; i++)
+        x = sqrt(x + (double)i);
+    return x;
+}
+
+int main(void)
+{
+#if defined(SHORT)
+#ifndef VALUE
+#define VALUE 1
+#endif
+    for (int round = 0; round < 4; round++) {
+        _Pragma("omp parallel for schedule(dynamic, VALUE)") for (int i = 0; i < N; i++) out[i] += work(2); /* place */
+    }
+#elif defined(COARSE)
+#ifndef VALUE
+#define VALUE 4096
+#endif
+    for (int round = 0; round < 40; round++) {
+        _Pragma("omp parallel for schedule(dynamic, VALUE)") for (int i = 0; i < 4096; i++) out[i] += work(200); /* place */
+    }
+#elif defined(UNEVEN)
+#ifndef VALUE
+#define VALUE 1024
+#endif
+    for (int round = 0; round < 20; round++) {
+        _Pragma("omp parallel for schedule(dynamic, VALUE)") for (int i = 0; i < 2048; i++) out[i] += work(i); /* place */
+    }
+#elif defined(TASKS)
+#ifndef VALUE
+#define VALUE 1
+#endif
+    for (int round = 0; round < 4; round++) {
+        #pragma omp parallel
+        #pragma omp single
+        _Pragma("omp taskloop grainsize(VALUE)") for (int i = 0; i < 20000; i++) out[i] += work(20); /* place */
+    }
+#elif defined(TINY)
+#ifdef VALUE
+#define TEAM num_threads(VALUE)
+#else
+#define TEAM
+#endif
+#define TEXT(x) #x
+#define PRAGMA(x) _Pragma(TEXT(x))
+    for (int round = 0; round < 60000; round++) {
+        PRAGMA(omp parallel for TEAM) for (int i = 0; i < 64; i++) out[i] += 1; /* place */
+    }
+#endif
+    double sum = 0;
+    for (int i = 0; i < N; i++)
+        sum += out[i];
+    printf("%.6e\n", sum);
+    return 0;
+}
