@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# End-to-end tests in another Debian release, with its newest compilers and its C library. Usage: tests/elsewhere.sh SUITE [FILTER...]
+#
+#   tests/elsewhere.sh trixie                    # gcc 14, clang 22, glibc 2.41
+#   tests/elsewhere.sh sid matrix:: counts::     # some groups
+#
+# Command and tests are built here. They run in a root folder of that release (target/elsewhere/SUITE; remove it for newer packages),
+# whose newest compilers build the fixtures, by the names gcc-12 and clang-19 too, which tests use.
+# Left out is what needs other tools: readers of files, a browser, MPI (`second::`, `foreign::`), cargo (`documents::`). What lacks a
+# tool there is skipped, and said. Needs root's rights; five minutes for a new root, and a quarter of an hour for all tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || { echo "usage: tests/elsewhere.sh SUITE [FILTER...]" >&2; exit 2; }
+suite=$1
+shift
+folder=$PWD/target/elsewhere/$suite root=$PWD/target/elsewhere/$suite/root
+mkdir -p "$folder/fixtures"
+packaging/root.sh "$suite" "$root" ca-certificates
+
+# Runs a command there: with the kernel's folders, and with this folder at its path. Fixtures are apart from those of here.
+inside() {
+    unshare --mount --pid --fork bash -c '
+        root=$1 here=$2 fixtures=$3
+        shift 3
+        mkdir -p "$root$here"
+        mount --bind "$here" "$root$here"
+        mkdir -p "$here/target/fixtures"
+        mount --bind "$fixtures" "$root$here/target/fixtures"
+        mount -t proc proc "$root/proc"
+        mount --rbind /sys "$root/sys"
+        mount --rbind /dev "$root/dev"
+        [ ! -e /etc/resolv.conf ] || cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+        exec chroot "$root" "$@"' inside "$root" "$PWD" "$folder/fixtures" "$@"
+}
+
+if [ ! -e "$folder/tools" ]; then
+    inside env DEBIAN_FRONTEND=noninteractive bash -euc '
+        apt-get update -qq -o Acquire::Check-Valid-Until=false # a mirror may be some weeks old
+        newest() { apt-cache pkgnames "$1-" | grep -E "^$1-[0-9]+$" | sort -V | tail -1 | sed "s/.*-//"; }
+        gcc=$(newest gcc) clang=$(newest clang)
+        wanted="gcc-$gcc g++-$gcc gfortran-$gcc clang-$clang flang-$clang libomp-$clang-dev llvm-$clang lld-$clang libclang-rt-$clang-dev
+            libc6-dev binutils binutils-gold dwz gdb qemu-user tmux less procps python3 python3-numpy heaptrack
+            graphicsmagick libfftw3-dev libopenblas0-openmp"
+        there=$(for package in $wanted; do apt-cache pkgnames "$package" | grep -x -F -- "$package" || echo "elsewhere: no package $package" >&2; done)
+        apt-get install -y -qq --no-install-recommends $there
+        for tool in gcc g++ gfortran; do
+            ln -sf "/usr/bin/$tool-$gcc" "/usr/local/bin/$tool"
+            ln -sf "/usr/bin/$tool-$gcc" "/usr/local/bin/$tool-12"
+        done
+        for tool in "/usr/lib/llvm-$clang/bin"/*; do ln -sf "$tool" "/usr/local/bin/${tool##*/}-19"; done
+        ln -sf "/usr/lib/llvm-$clang/bin/flang" /usr/local/bin/flang-new-19
+        ln -sf "/usr/lib/llvm-$clang/bin/ld.lld" /usr/local/bin/ld.lld
+        # Where another release has libomp itself, it has only that.
+        [ -e /usr/lib/llvm-19 ] || ln -s "/usr/lib/llvm-$clang" /usr/lib/llvm-19
+        [ -e /usr/lib/llvm-19/lib/libomp.so ] || ln -s libomp.so.5 /usr/lib/llvm-19/lib/libomp.so' >"$folder/tools.log" 2>&1 || {
+        echo "elsewhere: packages could not be installed; $folder/tools.log says why" >&2
+        exit 1
+    }
+    touch "$folder/tools"
+fi
+
+cargo build --profile tests --workspace --locked --bins --test e2e
+tests=$(cargo test --profile tests --workspace --locked --test e2e --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
+[ -e "$tests" ] || { echo "elsewhere: cargo names no test" >&2; exit 1; }
+# Others may build meanwhile.
+cp target/tests/ompfuse "$folder/ompfuse"
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+inside env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 OMPFUSE_BIN="$folder/ompfuse" RUST_TEST_THREADS="$((2 * $(nproc)))" \
+    bash -c 'cd "$1" && shift && for tool in gcc-12 clang-19 flang-new-19; do "$tool" --version 2>&1 | head -1; done && "$@"' inside \
+    "$PWD/tests" "$PWD/${tests#"$PWD/"}" --skip second:: --skip foreign:: --skip documents:: "$@" 2>&1 | tee "$log" || status=$?
+awk '
+    /^test result:/ { passed += $4; failed += $6; ignored += $8 }
+    /^SKIPPED:/ { skipped++ }
+    END {
+        printf "test result in %s: %s. %d passed; %d failed; %d ignored; %d times a tool was missing\n",
+            suite, failed || status ? "FAILED" : "ok", passed, failed, ignored, skipped
+    }' suite="$suite" status="$status" "$log"
+exit "$status"
