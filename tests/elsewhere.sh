@@ -6,8 +6,9 @@
 #
 # Command and tests are built here. They run in a root folder of that release (target/elsewhere/SUITE; remove it for newer packages),
 # whose newest compilers build the fixtures, by the names gcc-12 and clang-19 too, which tests use.
-# Left out is what needs other tools: readers of files, a browser, MPI (`second::`, `foreign::`), cargo (`documents::`). What lacks a
-# tool there is skipped, and said. Needs root's rights; five minutes for a new root, and a quarter of an hour for all tests.
+# Left out is what needs other tools: readers of files, a browser, MPI (`second::`, `foreign::`), cargo (`documents::`). Nothing is
+# simulated: newer qemu's don't take the plugin. What lacks a tool is skipped, and said. Needs root's rights; five minutes for a new
+# root, and a quarter of an hour for all tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { echo "usage: tests/elsewhere.sh SUITE [FILTER...]" >&2; exit 2; }
@@ -19,16 +20,14 @@ packaging/root.sh "$suite" "$root" ca-certificates
 
 # Runs a command there: with the kernel's folders, and with this folder at its path. Fixtures are apart from those of here.
 inside() {
-    unshare --mount --pid --fork bash -c '
+    unshare --mount bash -c '
         root=$1 here=$2 fixtures=$3
         shift 3
         mkdir -p "$root$here"
         mount --bind "$here" "$root$here"
         mkdir -p "$here/target/fixtures"
         mount --bind "$fixtures" "$root$here/target/fixtures"
-        mount -t proc proc "$root/proc"
-        mount --rbind /sys "$root/sys"
-        mount --rbind /dev "$root/dev"
+        for kernels in proc sys dev; do mount --rbind "/$kernels" "$root/$kernels"; done
         [ ! -e /etc/resolv.conf ] || cp -L /etc/resolv.conf "$root/etc/resolv.conf"
         exec chroot "$root" "$@"' inside "$root" "$PWD" "$folder/fixtures" "$@"
 }
@@ -39,7 +38,7 @@ if [ ! -e "$folder/tools" ]; then
         newest() { apt-cache pkgnames "$1-" | grep -E "^$1-[0-9]+$" | sort -V | tail -1 | sed "s/.*-//"; }
         gcc=$(newest gcc) clang=$(newest clang)
         wanted="gcc-$gcc g++-$gcc gfortran-$gcc clang-$clang flang-$clang libomp-$clang-dev llvm-$clang lld-$clang libclang-rt-$clang-dev
-            libc6-dev binutils binutils-gold dwz gdb qemu-user tmux less procps python3 python3-numpy heaptrack
+            libc6-dev binutils binutils-gold dwz gdb tmux less procps python3 python3-numpy heaptrack
             graphicsmagick libfftw3-dev libopenblas0-openmp"
         there=$(for package in $wanted; do apt-cache pkgnames "$package" | grep -x -F -- "$package" || echo "elsewhere: no package $package" >&2; done)
         apt-get install -y -qq --no-install-recommends $there
@@ -63,7 +62,7 @@ cargo build --profile tests --workspace --locked --bins --test e2e
 tests=$(cargo test --profile tests --workspace --locked --test e2e --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
 [ -e "$tests" ] || { echo "elsewhere: cargo names no test" >&2; exit 1; }
 # Others may build meanwhile.
-cp target/tests/ompfuse "$folder/ompfuse"
+cp --remove-destination target/tests/ompfuse "$folder/ompfuse"
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -114,6 +114,7 @@ mod matching;
 mod matrix;
 mod mutexes;
 mod natural;
+mod newer;
 mod ompp;
 mod ompt;
 mod one_program;
