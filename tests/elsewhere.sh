@@ -5,7 +5,7 @@
 #   tests/elsewhere.sh sid matrix:: counts::     # some groups
 #
 # Command and tests are built here. They run in a root folder of that release (target/elsewhere/SUITE; remove it for newer packages),
-# whose newest compilers build the fixtures, by the names gcc-12 and clang-19 too, which tests use.
+# whose newest compilers build the fixtures: they stand for gcc 12 and clang 19, and those before them for gcc 11, clang 16 and 14.
 # Left out is what needs other tools: readers of files, a browser, MPI (`second::`, `foreign::`), cargo (`documents::`). Nothing is
 # simulated: newer qemu's don't take the plugin. What lacks a tool is skipped, and said. Needs root's rights; five minutes for a new
 # root, and a quarter of an hour for all tests.
@@ -35,23 +35,32 @@ inside() {
 if [ ! -e "$folder/tools" ]; then
     inside env DEBIAN_FRONTEND=noninteractive bash -euc '
         apt-get update -qq -o Acquire::Check-Valid-Until=false # a mirror may be some weeks old
-        newest() { apt-cache pkgnames "$1-" | grep -E "^$1-[0-9]+$" | sort -V | tail -1 | sed "s/.*-//"; }
-        gcc=$(newest gcc) clang=$(newest clang)
-        wanted="gcc-$gcc g++-$gcc gfortran-$gcc clang-$clang flang-$clang libomp-$clang-dev llvm-$clang lld-$clang libclang-rt-$clang-dev
-            libc6-dev binutils binutils-gold dwz gdb tmux less procps python3 python3-numpy heaptrack
-            graphicsmagick libfftw3-dev libopenblas0-openmp"
+        versions() { apt-cache pkgnames "$1-" | grep -E "^$1-[0-9]+$" | sort -rV | head "-$2" | sed "s/.*-//"; }
+        gcc=($(versions gcc 2)) clang=($(versions clang 3))
+        wanted="libomp-$clang-dev llvm-$clang lld-$clang libclang-rt-$clang-dev flang-$clang libc6-dev binutils binutils-gold dwz gdb tmux
+            less procps git make valgrind python3 python3-numpy heaptrack graphicsmagick libfftw3-dev libopenblas0-openmp"
+        for version in "${gcc[@]}"; do wanted+=" gcc-$version g++-$version gfortran-$version"; done
+        for version in "${clang[@]}"; do wanted+=" clang-$version"; done
         there=$(for package in $wanted; do apt-cache pkgnames "$package" | grep -x -F -- "$package" || echo "elsewhere: no package $package" >&2; done)
         apt-get install -y -qq --no-install-recommends $there
+        name() { ln -sf "$1" "/usr/local/bin/$2"; }
         for tool in gcc g++ gfortran; do
-            ln -sf "/usr/bin/$tool-$gcc" "/usr/local/bin/$tool"
-            ln -sf "/usr/bin/$tool-$gcc" "/usr/local/bin/$tool-12"
+            name "/usr/bin/$tool-$gcc" "$tool"
+            name "/usr/bin/$tool-$gcc" "$tool-12"
+            name "/usr/bin/$tool-${gcc[1]}" "$tool-11"
         done
-        for tool in "/usr/lib/llvm-$clang/bin"/*; do ln -sf "$tool" "/usr/local/bin/${tool##*/}-19"; done
-        ln -sf "/usr/lib/llvm-$clang/bin/flang" /usr/local/bin/flang-new-19
-        ln -sf "/usr/lib/llvm-$clang/bin/ld.lld" /usr/local/bin/ld.lld
+        for tool in "/usr/lib/llvm-$clang/bin"/*; do name "$tool" "${tool##*/}-19"; done
+        for tool in clang clang++; do
+            name "/usr/bin/$tool-${clang[1]}" "$tool-16"
+            name "/usr/bin/$tool-${clang[2]}" "$tool-14"
+        done
+        name "/usr/lib/llvm-$clang/bin/flang" flang-new-19
+        name "/usr/lib/llvm-$clang/bin/ld.lld" ld.lld
         # Where another release has libomp itself, it has only that.
         [ -e /usr/lib/llvm-19 ] || ln -s "/usr/lib/llvm-$clang" /usr/lib/llvm-19
-        [ -e /usr/lib/llvm-19/lib/libomp.so ] || ln -s libomp.so.5 /usr/lib/llvm-19/lib/libomp.so' >"$folder/tools.log" 2>&1 || {
+        [ -e /usr/lib/llvm-19/lib/libomp.so ] || ln -s libomp.so.5 /usr/lib/llvm-19/lib/libomp.so
+        mkdir -p /usr/lib/llvm-19/lib/clang
+        [ -e /usr/lib/llvm-19/lib/clang/19 ] || ln -s "/usr/lib/llvm-$clang/lib/clang/$clang" /usr/lib/llvm-19/lib/clang/19' >"$folder/tools.log" 2>&1 || {
         echo "elsewhere: packages could not be installed; $folder/tools.log says why" >&2
         exit 1
     }
@@ -68,7 +77,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 inside env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 OMPFUSE_BIN="$folder/ompfuse" RUST_TEST_THREADS="$((2 * $(nproc)))" \
-    bash -c 'cd "$1" && shift && for tool in gcc-12 clang-19 flang-new-19; do "$tool" --version 2>&1 | head -1; done && "$@"' inside \
+    bash -c 'cd "$1" && shift && for tool in gcc-11 gcc-12 clang-14 clang-16 clang-19 flang-new-19; do "$tool" --version 2>&1 | head -1; done && "$@"' inside \
     "$PWD/tests" "$PWD/${tests#"$PWD/"}" --skip second:: --skip foreign:: --skip documents:: "$@" 2>&1 | tee "$log" || status=$?
 awk '
     /^test result:/ { passed += $4; failed += $6; ignored += $8 }
