@@ -59,8 +59,9 @@ if [ ! -e "$folder/tools" ]; then
         # Where another release has libomp itself, it has only that.
         [ -e /usr/lib/llvm-19 ] || ln -s "/usr/lib/llvm-$clang" /usr/lib/llvm-19
         [ -e /usr/lib/llvm-19/lib/libomp.so ] || ln -s libomp.so.5 /usr/lib/llvm-19/lib/libomp.so
-        mkdir -p /usr/lib/llvm-19/lib/clang
-        [ -e /usr/lib/llvm-19/lib/clang/19 ] || ln -s "/usr/lib/llvm-$clang/lib/clang/$clang" /usr/lib/llvm-19/lib/clang/19' >"$folder/tools.log" 2>&1 || {
+        include=lib/clang/19/include
+        mkdir -p "/usr/lib/llvm-19/$include"
+        [ -e "/usr/lib/llvm-19/$include/omp.h" ] || ln -s /usr/lib/llvm-$clang/lib/clang/$clang/include/omp*.h "/usr/lib/llvm-19/$include"' >"$folder/tools.log" 2>&1 || {
         echo "elsewhere: packages could not be installed; $folder/tools.log says why" >&2
         exit 1
     }
@@ -76,7 +77,7 @@ cp --remove-destination target/tests/ompfuse "$folder/ompfuse"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-inside env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 OMPFUSE_BIN="$folder/ompfuse" RUST_TEST_THREADS="$((2 * $(nproc)))" \
+inside env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=xterm OMPFUSE_BIN="$folder/ompfuse" RUST_TEST_THREADS="$((2 * $(nproc)))" \
     bash -c 'cd "$1" && shift && for tool in gcc-11 gcc-12 clang-14 clang-16 clang-19 flang-new-19; do "$tool" --version 2>&1 | head -1; done && "$@"' inside \
     "$PWD/tests" "$PWD/${tests#"$PWD/"}" --skip second:: --skip foreign:: --skip documents:: "$@" 2>&1 | tee "$log" || status=$?
 awk '

@@ -261,8 +261,7 @@ fn reads_own_headers(image: &Image<'_>) -> bool {
 
 /// Room for the header table behind the first loaded segment.
 fn slack(image: &Image<'_>, len: u64) -> Option<Placed> {
-    let mut loads = image.loads();
-    let first = loads.next()?;
+    let first = image.loads().next()?;
     if first.file_size != first.mem_size {
         return None;
     }
@@ -270,12 +269,9 @@ fn slack(image: &Image<'_>, len: u64) -> Option<Placed> {
     let offset = align_up(old_end, 8)?;
     let end = offset + len;
     let va = first.va + (offset - first.offset);
-    // The kernel maps whole pages: the next segment must not begin in one of ours.
+    // The kernel maps whole pages: no other segment, in whatever order, may begin in one of ours.
     let memory_end = align_up(va + len, PAGE)?;
-    if loads
-        .next()
-        .is_some_and(|next| memory_end > next.va & !(PAGE - 1))
-    {
+    if (image.loads()).any(|other| other.va > first.va && memory_end > other.va & !(PAGE - 1)) {
         return None;
     }
     let unused = image.at_offset(old_end, end - old_end)?;

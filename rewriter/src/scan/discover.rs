@@ -15,6 +15,9 @@ use std::collections::BTreeSet;
 /// Bytes between two instructions of a function that compilers fill, to align the second; more are another function's.
 const MAX_FILLING: u64 = 15;
 
+/// Bytes that do nothing in front of a loop's first instruction, which newer compilers align to a line of the cache.
+const LINE: u64 = 64;
+
 /// The C library is started within so many instructions.
 const MAX_START: usize = 32;
 
@@ -52,7 +55,7 @@ pub(crate) fn extend(module: &mut Module<'_>, candidates: &[u64]) {
             // What was found out of functions may have changed.
             let mut scratch = Scratch::default();
             let body = Body::build(module, &mut scratch, function, &[]);
-            module.functions.cut(function, end(&body, start));
+            module.functions.cut(function, end(module, &body, start));
             scratch.recycle(body);
             // What was decoded behind the end is none of it.
             let body = Body::build(module, &mut scratch, function, &[]);
@@ -140,13 +143,14 @@ fn beginnings(module: &Module<'_>, body: &Body) -> Vec<u64> {
 
 /// Where the code ends that a function begins with: at the first gap that no compiler leaves in a function, or behind a call
 /// that is followed by filling to which no branch leads: it doesn't come back, and another function begins there.
-fn end(body: &Body, start: u64) -> u64 {
+fn end(module: &Module<'_>, body: &Body, start: u64) -> u64 {
     let mut end = start;
     // Behind the last call, if nothing but filling followed.
     let mut called = None;
     let first = body.insns.partition_point(|insn| insn.ip() < start);
     for insn in &body.insns[first..] {
-        if insn.ip().saturating_sub(end) > MAX_FILLING {
+        let gap = insn.ip().saturating_sub(end);
+        if gap > MAX_FILLING && !(gap < LINE && does_nothing(module, end, insn.ip())) {
             break;
         }
         if let Some(behind) = called {
@@ -162,4 +166,13 @@ fn end(body: &Body, start: u64) -> u64 {
         };
     }
     end
+}
+
+/// Whether there is nothing but filling between two addresses.
+fn does_nothing(module: &Module<'_>, from: u64, to: u64) -> bool {
+    let code = (module.image.rest(from)).and_then(|c| c.get(..usize::try_from(to - from).ok()?));
+    code.is_some_and(|code| {
+        let mut decoder = Decoder::with_ip(64, code, from, DecoderOptions::NONE);
+        decoder.iter().all(|insn| insn.mnemonic() == Mnemonic::Nop)
+    })
 }

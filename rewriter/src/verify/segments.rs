@@ -30,7 +30,7 @@ pub(super) fn check(
     ledger.enter(table.0, table.1, "the program headers")?;
     check_entries(old, new, tables, moves, table)?;
     check_placement(new, table)?;
-    check_loads(new, tables)
+    check_loads(old, new, tables)
 }
 
 fn damaged<T>(what: impl Into<String>) -> Result<T, VerifyError> {
@@ -151,11 +151,18 @@ fn check_placement(new: &View<'_>, (offset, len): (u64, u64)) -> Result<(), Veri
     Ok(())
 }
 
-/// Loads ascend, share no page with a new one, and agree with their place in the file.
-fn check_loads(new: &View<'_>, tables: &Tables<'_>) -> Result<(), VerifyError> {
+/// Loads share no page with a new one, agree with their place in the file, and ascend if the original's do: the dynamic linker wants
+/// that of libraries. In programs the kernel takes any order, and BOLT leaves them so.
+fn check_loads(old: &View<'_>, new: &View<'_>, tables: &Tables<'_>) -> Result<(), VerifyError> {
+    let ascend = |view: &View<'_>| view.loads().is_sorted_by_key(|p| p.p_vaddr);
+    if ascend(old) && !ascend(new) {
+        return damaged("the segments don't ascend");
+    }
+    let mut loads: Vec<_> = new.loads().collect();
+    loads.sort_by_key(|p| p.p_vaddr);
     let mut end = 0;
     let mut alone = false;
-    for p in new.loads() {
+    for p in loads {
         let added = tables.loads.contains(p);
         let start = if added || alone {
             p.p_vaddr & !(PAGE - 1)

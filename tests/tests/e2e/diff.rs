@@ -4,7 +4,7 @@ mod kinship;
 mod turns;
 mod waits;
 
-use ompfuse_tests::{command, compile, process, schema};
+use ompfuse_tests::{command, compile, has, process, schema};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -63,6 +63,9 @@ fn text(output: &process::Output) -> String {
 /// Both builds, recorded with exact instructions once for all tests; `None` without a compiler.
 fn sides() -> Option<&'static [PathBuf; 2]> {
     static SIDES: LazyLock<Option<(tempfile::TempDir, [PathBuf; 2])>> = LazyLock::new(|| {
+        if !has("qemu-x86_64") {
+            return None;
+        }
         let folder = tempfile::tempdir().expect("there is room for runs");
         let a = compile::compile(PROGRAM, "gcc -O1 -g -fopenmp")?;
         let b = compile::compile(PROGRAM, "gcc -O1 -g -fopenmp -DWORK=2")?;

@@ -2,7 +2,7 @@
 
 use super::{COMPILERS, Pair};
 use ompfuse_tests::scan::{Scan, Site};
-use ompfuse_tests::{few, fixture, process, table};
+use ompfuse_tests::{few, fixture, process, table, tools};
 use std::process::Command;
 
 /// Descriptors that the program closes and uses again are its own: nothing is read from them, and they stay open.
@@ -113,8 +113,13 @@ fn restartable_sequences_of_unknown_extent() {
 #[test]
 fn stacks_that_are_not_aligned() {
     for flags in [&["-O0"][..], &["-O2"]] {
-        if let Some(pair) = Pair::new("crooked", "clang-19", flags) {
-            pair.same_and_counted(&[], 2);
+        let Some(pair) = Pair::new("crooked", "clang-19", flags) else {
+            continue;
+        };
+        // Some versions of the runtime need what these callers don't keep.
+        match process::run(process::clean(&mut Command::new(&pair.original), 2)).status {
+            139 => tools::mention(&format!("{} crashes as it is", pair.what)),
+            _ => pair.same_and_counted(&[], 2),
         }
     }
 }

@@ -92,6 +92,41 @@ int main(void) {
     }
 }
 
+/// BOLT puts its segment's header behind that of `patchelf`, in front of those of lower addresses.
+#[test]
+fn segments_in_another_order() {
+    let source = r#"
+#include <stdio.h>
+int main(void) {
+  int s = 0;
+#pragma omp parallel for schedule(dynamic) reduction(+ : s)
+  for (int i = 0; i < 100; i++) s += i;
+  printf("%d\n", s);
+  return 0;
+}
+"#;
+    let Some(program) = compile(source, "gcc -O1 -no-pie -fopenmp") else {
+        return;
+    };
+    let mut bytes = std::fs::read(&program.path).expect("it was compiled");
+    let (first, count) = (word(&bytes, 32, 8) as usize, word(&bytes, 56, 2) as usize);
+    let headers = (0..count).map(|n| first + HEADER * n);
+    let loads: Vec<usize> = headers.filter(|&at| word(&bytes, at, 4) == 1).collect();
+    let [_, second, third, ..] = loads[..] else {
+        panic!("it has {} loads", loads.len());
+    };
+    for n in 0..HEADER {
+        bytes.swap(second + n, third + n);
+    }
+    std::fs::write(&program.path, bytes).expect("it is ours");
+    let original = process::run(&mut Command::new(&program.path));
+    assert_eq!(original.ok("the edited program").text(), "4950\n");
+    let out = program.folder.path().join("out");
+    let recorded = table::record(&program.path, &[], 2, &out, &table::ONE_EVENT);
+    assert_eq!(recorded.ok("recording").text(), "4950\n");
+    assert_eq!(table::export(&out).len(), 100);
+}
+
 /// Code of the section that BOLT leaves is dead where it has no symbol: BOLT gives that to the copy which it has made.
 #[test]
 fn code_that_bolt_left() {
