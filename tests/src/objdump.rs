@@ -18,7 +18,7 @@ pub struct Calls {
 
 /// Whether a symbol is of an OpenMP runtime.
 pub fn is_runtime(symbol: &str) -> bool {
-    ["GOMP_", "__kmpc_", "omp_"]
+    ["GOMP_", "__kmpc_", "omp_", "__tgt_"]
         .iter()
         .any(|prefix| symbol.starts_with(prefix))
 }

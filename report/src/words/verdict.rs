@@ -100,7 +100,7 @@ fn functions(report: &Report) -> Option<String> {
     (!is_known && !report.program.is_empty()).then(|| {
         format!(
             "What takes its time: ompfuse profile --functions '*' --calls pthread,io -- {words} (functions of a library: --functions \
-             'lib:libopenblas*:*')"
+             'lib:*blas*:*')"
         )
     })
 }

@@ -48,7 +48,17 @@ const THROWERS: &str = "_ZSt";
 
 /// Prefixes of the functions that runtimes are made of.
 const RUNTIME_INTERNALS: &[&str] = &[
-    "GOMP_", "GOACC_", "gomp_", "goacc_", "__kmp", "kmp_", "omp_", "ompt_", "__ompt", "ompc_",
+    "GOMP_",
+    "GOACC_",
+    "gomp_",
+    "goacc_",
+    "__kmp",
+    "kmp_",
+    "omp_",
+    "ompt_",
+    "__ompt",
+    "ompc_",
+    "simple_alloc_splay_tree_",
 ];
 
 /// Whether a call to this symbol never comes back.
@@ -105,6 +115,7 @@ mod tests {
         for name in [
             "__kmp_fork_call",
             "gomp_team_start",
+            "simple_alloc_splay_tree_insert",
             "_ZL22__kmp_serial_fork_callP5identi14fork_context_e",
             "_ZN12_GLOBAL__N_130__kmp_hidden_helper_wrapper_fnEPiS0_z",
             "_Z34__kmp_task_reduction_modifier_initI17kmp_taskred_inputEPvP5identiiiPT_",
