@@ -469,11 +469,12 @@ fn tell_leftovers(module: &Module<'_>, drafts: &mut [draft::Draft]) {
     let Some(left) = sections.find(|s| s.name == ".bolt.org.text") else {
         return;
     };
+    let is_inside = |va: u64| va.wrapping_sub(left.va) < left.size;
     let is_left = |d: &&mut draft::Draft| {
-        let name = d
-            .function
-            .and_then(|f| module.functions.get(f as usize).name);
-        d.address.wrapping_sub(left.va) < left.size && name.is_none() && d.reason.is_none()
+        let function = d.function.map(|f| module.functions.get(f as usize));
+        // A name of something in front, as mold gives its stubs, is none of this code.
+        let is_named = function.is_some_and(|f| f.name.is_some() && is_inside(f.start));
+        is_inside(d.address) && !is_named && d.reason.is_none()
     };
     let has_symbols = !module.symbols.is_empty();
     for draft in drafts.iter_mut().filter(is_left).filter(|_| has_symbols) {
