@@ -100,6 +100,7 @@ fn patched_files_are_told_and_describe_themselves() {
             runtimes: vec![],
             debug_files: None,
             loops_of: Vec::new(),
+            settings: Default::default(),
         },
         original_sha256: "00".into(),
         sites: vec![],

@@ -212,6 +212,7 @@ pub(crate) fn scan_as(file: &Path, inline: bool, least: impl Fn(usize) -> u32) -
         runtimes: Vec::new(),
         debug_files: None,
         loops_of: Vec::new(),
+        settings: Default::default(),
     };
     Scan {
         own_functions: Default::default(),
