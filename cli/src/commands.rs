@@ -10,6 +10,7 @@ mod doctor;
 mod evaluate;
 mod events;
 mod export;
+mod headings;
 mod history;
 mod man;
 mod patch;
@@ -24,7 +25,7 @@ mod verify;
 mod watch;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Profiles compiled OpenMP programs, construct by construct, without recompiling them
 #[derive(Debug, Parser)]
@@ -61,7 +62,19 @@ enum Command {
     PatchCached(patch_cached::Args),
 }
 
+/// The whole command line.
+fn command() -> clap::Command {
+    headings::grouped(Cli::command())
+}
+
 impl Cli {
+    /// What this process was given.
+    pub(crate) fn given() -> Result<Cli, clap::Error> {
+        let mut command = command();
+        let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
+
     /// Does what is asked for and returns the exit status.
     pub(crate) fn run(self) -> Result<u8> {
         let done = |()| 0;
@@ -94,11 +107,8 @@ impl Cli {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        super::command().debug_assert();
     }
 }

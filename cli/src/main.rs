@@ -35,7 +35,6 @@ mod simulate;
 mod strategy;
 mod watching;
 
-use clap::Parser;
 use clap::error::ContextKind;
 use std::error::Error;
 use std::process::ExitCode;
@@ -51,7 +50,7 @@ fn main() -> ExitCode {
 }
 
 fn command() -> ExitCode {
-    let cli = match commands::Cli::try_parse() {
+    let cli = match commands::Cli::given() {
         Ok(cli) => cli,
         Err(error) => return refused(error),
     };

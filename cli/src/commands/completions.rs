@@ -2,7 +2,6 @@
 
 use crate::output;
 use anyhow::Result;
-use clap::CommandFactory;
 
 /// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
@@ -14,11 +13,6 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(
-        args.shell,
-        &mut super::Cli::command(),
-        "ompfuse",
-        &mut script,
-    );
+    clap_complete::generate(args.shell, &mut super::command(), "ompfuse", &mut script);
     output::print_bytes(&script)
 }

@@ -4,7 +4,6 @@ mod markdown;
 
 use crate::output;
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 use std::path::PathBuf;
 
 /// Print the manual page (`ompfuse man | man -l -`)
@@ -21,7 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let mut all = super::Cli::command();
+    let mut all = super::command();
     all.build();
     if args.markdown {
         return output::print(&markdown::page(&all));

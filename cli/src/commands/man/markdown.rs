@@ -31,14 +31,14 @@ fn section(out: &mut String, command: &Command, mark: &str, name: &str) {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     line(out, format_args!("```sh\n{usage}\n```"));
-    let arguments: Vec<&Arg> = (command.get_arguments())
-        .filter(|a| !a.is_hide_set() && !["help", "version"].contains(&a.get_id().as_str()))
-        .collect();
-    if !arguments.is_empty() {
-        out.push('\n');
-    }
-    for argument in arguments {
-        item(out, argument);
+    for (heading, arguments) in by_heading(command) {
+        match heading {
+            Some(heading) => line(out, format_args!("\n**{heading}**\n")),
+            None => out.push('\n'),
+        }
+        for argument in arguments {
+            item(out, argument);
+        }
     }
     if let Some(examples) = command.get_after_help() {
         let text = examples.to_string();
@@ -55,6 +55,27 @@ fn section(out: &mut String, command: &Command, mark: &str, name: &str) {
         let name = format!("{name} {}", inner.get_name());
         section(out, inner, &format!("{mark}#"), &name);
     }
+}
+
+/// Arguments and options as the help text has them: by heading, those without one first.
+fn by_heading(command: &Command) -> Vec<(Option<&str>, Vec<&Arg>)> {
+    let mut all: Vec<(Option<&str>, Vec<&Arg>)> = vec![];
+    for argument in command.get_arguments() {
+        let is_left_out = ["help", "version"].contains(&argument.get_id().as_str());
+        if argument.is_hide_set() || is_left_out {
+            continue;
+        }
+        let heading = argument.get_help_heading();
+        match all.iter_mut().find(|(known, _)| *known == heading) {
+            Some((_, arguments)) => arguments.push(argument),
+            None => all.push((heading, vec![argument])),
+        }
+    }
+    all.sort_by_key(|(heading, _)| heading.is_some());
+    for (_, arguments) in &mut all {
+        arguments.sort_by_key(|a| (!a.is_positional(), a.get_display_order()));
+    }
+    all
 }
 
 /// An option or argument: name, what it does, its values.
