@@ -7,8 +7,10 @@
 
 pub mod calls;
 mod handed;
+mod settable;
 
 pub use calls::{Families, Family};
+pub use settable::Settable;
 
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{self, NO_ARG, Probe};
@@ -81,22 +83,6 @@ pub struct Entry {
     pub query: Option<Query>,
     /// Positions of arguments that OpenMP leaves open.
     pub set: Settable,
-}
-
-/// Positions of arguments that a call may be given other values for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Settable {
-    /// The team's size; 0 asks for the default, 1 for a team of one.
-    pub threads: Option<u8>,
-    /// Iterations of a range.
-    pub chunk: Option<u8>,
-    /// A taskloop's grain size or number of tasks; which of them, GOMP's flags say.
-    pub grain: Option<u8>,
-    /// GOMP's flags of a taskloop.
-    pub flags: Option<u8>,
-    /// KMPC's word for what the grain is: 1 a size, 2 a number.
-    pub grain_kind: Option<u8>,
 }
 
 /// The record of an entry in the data files.

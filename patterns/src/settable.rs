@@ -1,0 +1,19 @@
+//! What OpenMP leaves open among a call's arguments.
+
+use serde::Deserialize;
+
+/// Positions of arguments that a call may be given other values for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settable {
+    /// The team's size; 0 asks for the default, 1 for a team of one.
+    pub threads: Option<u8>,
+    /// Iterations of a range.
+    pub chunk: Option<u8>,
+    /// A taskloop's grain size or number of tasks; which of them, GOMP's flags say.
+    pub grain: Option<u8>,
+    /// GOMP's flags of a taskloop.
+    pub flags: Option<u8>,
+    /// KMPC's word for what the grain is: 1 a size, 2 a number.
+    pub grain_kind: Option<u8>,
+}
