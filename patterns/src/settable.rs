@@ -10,10 +10,14 @@ pub struct Settable {
     pub threads: Option<u8>,
     /// Iterations of a range.
     pub chunk: Option<u8>,
+    /// GOMP's step of a loop: libgomp multiplies the chunk by it, and doesn't look whether the product fits.
+    pub step: Option<u8>,
     /// A taskloop's grain size or number of tasks; which of them, GOMP's flags say.
     pub grain: Option<u8>,
     /// GOMP's flags of a taskloop.
     pub flags: Option<u8>,
+    /// GOMP's function that copies a taskloop's data, 0 if bytes are copied: with one, libgomp may keep all tasks on the stack.
+    pub copier: Option<u8>,
     /// KMPC's word for what the grain is: 1 a size, 2 a number.
     pub grain_kind: Option<u8>,
 }

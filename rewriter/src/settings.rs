@@ -2,31 +2,43 @@
 //! lead to its stub. So a file with settings needs no runtime library.
 //!
 //! Only arguments that OpenMP leaves open are changed ([`ompfuse_patterns::Settable`]). The words of arguments on the stack are the callee's
-//! (System V ABI for x86-64, 3.2.2), and so are the flags.
+//! (System V ABI for x86-64, 3.2.2), and so are the flags and rax.
 
 use ompfuse_format::site::{Parameter, Setting, SiteInfo};
 use ompfuse_patterns::lookup;
 
-/// A change of one argument.
+/// A change of one argument, or a condition for those that follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     /// It is this.
     Is(u32),
-    /// It is this unless it is 1.
-    IsUnlessOne(u32),
+    /// It is this if it was more.
+    AtMost(u32),
     /// These bits are set.
     With(u32),
     /// These bits are not.
     Without(u32),
+    /// What follows is done only if it is 0.
+    OnlyIfZero,
+    /// What follows is done only if none of these bits is set.
+    OnlyWithout(u32),
+    /// What follows is done only if it has 32 bits, with its sign.
+    OnlyIfShort,
 }
 
 /// GOMP's flag for a taskloop whose number is a grain size (`GOMP_TASK_FLAG_GRAINSIZE` of libgomp's gomp-constants.h).
 const GOMP_GRAINSIZE: u32 = 1 << 9;
+/// The flag for the `strict` modifier: programs may rely on what each task gets.
+const GOMP_STRICT: u32 = 1 << 14;
 /// KMPC's words for the same, and for a number of tasks (`__kmpc_taskloop` in kmp_tasking.cpp).
 const KMPC_GRAINSIZE: u32 = 1;
 const KMPC_NUM_TASKS: u32 = 2;
 
-/// Position and change of each argument; or why this can't be set at a call.
+/// The largest chunk. Before LLVM 13, libomp counted a loop's iterations in 32 bits, chunk by chunk, and once more for each thread: larger
+/// chunks of large teams began again at 0.
+pub const MOST_CHUNK: u32 = 1 << 20;
+
+/// Conditions and changes by position, in their order; or why this can't be set at a call.
 pub(crate) fn changes(
     site: &SiteInfo,
     parameter: Parameter,
@@ -39,31 +51,30 @@ pub(crate) fn changes(
             let at = set
                 .threads
                 .ok_or("the call hands over no number of threads")?;
+            // Never a larger team: programs have room for as many threads as they ask for, or as omp_get_max_threads() says.
             let change = match value {
                 1 => Change::Is(1),
-                _ => Change::IsUnlessOne(value),
+                _ => Change::AtMost(value),
             };
             Ok(vec![(at, change)])
         }
         Parameter::Chunk => {
-            let schedule = site.detail.as_deref().unwrap_or("");
-            if schedule.starts_with("static") {
-                return Err("programs may rely on which thread gets what of a static schedule");
-            }
-            let at = set.chunk.ok_or("the call hands over no chunk")?;
-            let deals = schedule.starts_with("dynamic") || schedule.starts_with("guided");
-            if schedule.contains("ordered") || schedule.contains("doacross") {
-                return Err("iterations of an ordered loop may depend on its chunks");
-            }
-            match deals {
-                true => Ok(vec![(at, Change::Is(value))]),
-                false => Err("its schedule is not known to be dynamic or guided"),
-            }
+            let at = chunk(site, set.chunk)?;
+            let is_short = set.step.map(|step| (step, Change::OnlyIfShort));
+            Ok(is_short
+                .into_iter()
+                .chain([(at, Change::Is(value))])
+                .collect())
         }
         Parameter::Grainsize | Parameter::NumTasks => {
-            let at = set.grain.ok_or("it is no taskloop")?;
+            let at = set
+                .grain
+                .ok_or("it is no taskloop, or programs may rely on its strict grain")?;
             let is_size = parameter == Parameter::Grainsize;
-            let mut all = vec![(at, Change::Is(value))];
+            let mut all = vec![];
+            all.extend(set.flags.map(|at| (at, Change::OnlyWithout(GOMP_STRICT))));
+            all.extend(set.copier.map(|at| (at, Change::OnlyIfZero)));
+            all.push((at, Change::Is(value)));
             if let Some(flags) = set.flags {
                 let change = match is_size {
                     true => Change::With(GOMP_GRAINSIZE),
@@ -83,6 +94,30 @@ pub(crate) fn changes(
     }
 }
 
+/// Position of a chunk that may be another one.
+fn chunk(site: &SiteInfo, at: Option<u8>) -> Result<u8, &'static str> {
+    let schedule = site.detail.as_deref().unwrap_or("");
+    if schedule.starts_with("static") {
+        return Err("programs may rely on which thread gets what of a static schedule");
+    }
+    let at = at.ok_or("the call hands over no chunk")?;
+    if schedule.contains("ordered") || schedule.contains("doacross") {
+        return Err("iterations of an ordered loop may depend on its chunks");
+    }
+    match schedule.starts_with("dynamic") || schedule.starts_with("guided") {
+        true => Ok(at),
+        false => Err("its schedule is not known to be dynamic or guided"),
+    }
+}
+
+/// The largest value.
+pub fn most(parameter: Parameter) -> u32 {
+    match parameter {
+        Parameter::Chunk => MOST_CHUNK,
+        _ => i32::MAX as u32,
+    }
+}
+
 /// Whether a parameter can be set at a call; if not, why.
 ///
 /// # Errors
@@ -98,16 +133,21 @@ pub(crate) fn code<'s>(
 ) -> Option<Vec<u8>> {
     let mut code = vec![];
     for setting in settings {
-        let value = Some(setting.value).filter(|&v| i32::try_from(v).is_ok_and(|v| v > 0))?;
-        for (at, change) in changes(site, setting.parameter, value).ok()? {
-            code.extend(encode(at, change)?);
+        let is_known = (1..=most(setting.parameter)).contains(&setting.value);
+        let value = Some(setting.value).filter(|_| is_known)?;
+        // From the last one on: a condition leads behind what follows it.
+        let mut own = vec![];
+        for (at, change) in changes(site, setting.parameter, value).ok()?.iter().rev() {
+            own.splice(0..0, encode(*at, *change, own.len())?);
         }
+        code.extend(own);
     }
     Some(code)
 }
 
-/// `mov r32, imm32`, `and r32, imm32` and `or r32, imm32` by argument; the upper half of the register becomes 0.
-fn encode(at: u8, change: Change) -> Option<Vec<u8>> {
+/// `mov`, `and` and `or` of an argument, which make the upper half of a register 0; or a condition, `behind`: bytes that follow.
+/// rax holds no argument, as none of the functions has a varying number of them.
+fn encode(at: u8, change: Change, behind: usize) -> Option<Vec<u8>> {
     // rdi, rsi, rdx, rcx, r8, r9: number and whether it is one of the new registers.
     const REGISTERS: [(u8, bool); 6] = [
         (7, false),
@@ -127,27 +167,40 @@ fn encode(at: u8, change: Change) -> Option<Vec<u8>> {
         code.extend(value.to_le_bytes());
         return Some(code).filter(|_| displacement < 0x80);
     };
-    let mut code = vec![];
-    let one = |code: &mut Vec<u8>, opcode: &[u8], value: u32| {
-        if is_new {
-            code.push(0x41);
-        }
+    let with = |opcode: &[u8], value: u32| {
+        let mut code = vec![0x41; usize::from(is_new)];
         code.extend(opcode);
         code.extend(value.to_le_bytes());
+        code
     };
-    match change {
-        Change::Is(value) => one(&mut code, &[0xb8 + number], value),
-        Change::With(bits) => one(&mut code, &[0x81, 0xc8 + number], bits),
-        Change::Without(bits) => one(&mut code, &[0x81, 0xe0 + number], !bits),
-        Change::IsUnlessOne(value) => {
-            // cmp r32, 1; je behind what follows
-            code.extend(is_new.then_some(0x41));
-            code.extend([0x83, 0xf8 + number, 1]);
-            code.extend([0x74, 5 + u8::from(is_new)]);
-            one(&mut code, &[0xb8 + number], value);
+    let behind = u8::try_from(behind).ok().filter(|&n| n < 0x80)?;
+    let jne = [0x75, behind];
+    Some(match change {
+        Change::Is(value) => with(&[0xb8 + number], value),
+        Change::With(bits) => with(&[0x81, 0xc8 + number], bits),
+        Change::Without(bits) => with(&[0x81, 0xe0 + number], !bits),
+        Change::AtMost(value) => {
+            // cmp r32, value; jbe behind what follows
+            let is = with(&[0xb8 + number], value);
+            let compare = with(&[0x81, 0xf8 + number], value);
+            [&compare[..], &[0x76, is.len() as u8], &is].concat()
         }
-    }
-    Some(code)
+        Change::OnlyWithout(bits) => {
+            // test r32, bits; jne
+            [&with(&[0xf7, 0xc0 + number], bits)[..], &jne].concat()
+        }
+        Change::OnlyIfZero => {
+            // test r64, r64; jne
+            let prefix = if is_new { 0x4d } else { 0x48 };
+            [&[prefix, 0x85, 0xc0 + 9 * number][..], &jne].concat()
+        }
+        Change::OnlyIfShort => {
+            // movsxd rax, r32; cmp r64, rax; jne
+            let (extend, compare) = if is_new { (0x49, 0x49) } else { (0x48, 0x48) };
+            let code = [extend, 0x63, 0xc0 + number, compare, 0x39, 0xc0 + number];
+            [&code[..], &jne].concat()
+        }
+    })
 }
 
 #[cfg(test)]
@@ -156,7 +209,7 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
     fn text(at: u8, change: Change) -> String {
-        let code = encode(at, change).unwrap();
+        let code = encode(at, change, 9).unwrap();
         let mut formatter = IntelFormatter::new();
         let decoder = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE);
         let line = |instruction| {
@@ -175,7 +228,15 @@ mod tests {
         assert_eq!(text(5, Change::Without(512)), "and r9d,0FFFFFDFFh");
         assert_eq!(text(6, Change::Is(64)), "mov qword ptr [rsp+8],40h");
         assert_eq!(text(9, Change::Is(3)), "mov qword ptr [rsp+20h],3");
-        let unless = text(2, Change::IsUnlessOne(4));
-        assert_eq!(unless, "cmp edx,1; je short 000000000000000Ah; mov edx,4");
+        let most = text(2, Change::AtMost(4));
+        assert_eq!(most, "cmp edx,4; jbe short 000000000000000Dh; mov edx,4");
+        let strict = text(5, Change::OnlyWithout(1 << 14));
+        assert_eq!(strict, "test r9d,4000h; jne short 0000000000000012h");
+        let copied = text(2, Change::OnlyIfZero);
+        assert_eq!(copied, "test rdx,rdx; jne short 000000000000000Eh");
+        let short = "movsxd rax,r9d; cmp r9,rax; jne short 0000000000000011h";
+        assert_eq!(text(5, Change::OnlyIfShort), short);
+        let short = "movsxd rax,ecx; cmp rcx,rax; jne short 0000000000000011h";
+        assert_eq!(text(3, Change::OnlyIfShort), short);
     }
 }

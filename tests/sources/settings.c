@@ -1,7 +1,7 @@
 /* Regions whose values can be set; each loop on one line, which compilers agree on. Prints what must not depend on values, and the
  * sizes of teams.
  *
- *   settings [N [WORD]]        with a word, sizes go to standard output, too
+ *   settings [N [WORD [WORD]]]        with a word, sizes go to standard output, too; with another one, the time
  */
 #include <omp.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 1000; i++)
         sum += seen[i];
     int team = 0;
-    #pragma omp parallel num_threads(2) /* team */
+    #pragma omp parallel num_threads(4) /* team */
     {
         #pragma omp single
         team = omp_get_num_threads();
@@ -37,6 +37,8 @@ int main(int argc, char **argv)
     printf("sum %ld\n", sum);
     if (argc > 2)
         printf("team %d\n", team);
+    if (argc > 3)
+        printf("at %.9f\n", omp_get_wtime());
     fprintf(stderr, "team %d, alone %d\n", team, alone);
     return 0;
 }

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     search: Vec<Pattern>,
     /// Decides whether a variant's output is right: gets it as standard input, and exits with 0 if it is
     ///
-    /// Default: the output must be that of the original, but for digits that differ between its own runs, too.
+    /// Default: the output must be that of the original, but for numbers that differ between its own runs, too.
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
     /// Begin no further turn after this time (`30s`, `2min`)
@@ -65,6 +65,9 @@ pub(crate) struct Args {
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
+
+/// The file with the recorded run's output.
+const RECORDED: &str = "recorded";
 
 /// Chunks that a search begins with: 1, 4, 16 ...
 const SEARCHED: u32 = 7;
@@ -131,6 +134,13 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     args.quiet.apply();
     if let Some(out) = &args.patch {
         atomic::check_ahead(out)?;
+        let program = launch::find(&args.command[0])?;
+        if out.canonicalize().ok() == program.canonicalize().ok() {
+            bail!(
+                "the patched copy would replace {}; name another file with --patch",
+                program.display()
+            );
+        }
     }
     let tried = tried(args);
     output::mute(false);
@@ -172,6 +182,11 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     let file = launch::find(&args.command[0])?;
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     let stdin = Input::remember(folder.path(), 2)?;
+    if matches!(stdin, Input::Pipe(_)) {
+        bail!(
+            "standard input is a pipe, which only one run could read; give it as a file: `< FILE`, or `< /dev/null`"
+        );
+    }
     let mut trial = Trial {
         command: &args.command,
         programs: vec![Program {
@@ -183,8 +198,9 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         stdin,
         judge: Judge {
             check: args.check.as_deref(),
-            own: outputs::Difference::None,
+            own: outputs::Difference::More,
         },
+        longest: 0.0,
         ends: Instant::now() + Duration::from_nanos(args.budget),
         most: args.turns,
     };
@@ -197,7 +213,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     for set in &sets {
         trial.patch("checked", set)?;
     }
-    let recording = recorded(args, &trial.file("recorded"))?;
+    let recording = recorded(args, &trial.file(RECORDED))?;
     output::mute(true); // the patched copy is told of once
     let mut status = recording.status();
     if status == 0 {
@@ -205,7 +221,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     }
     if status == 0 {
         if sets.is_empty() {
-            sets = suggested(&recording)?;
+            sets = suggested(&recording, &trial.programs[0].file)?;
         }
         for sets in sets {
             trial.add(sets)?;
@@ -230,14 +246,22 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
 }
 
 /// What the report of the original makes worth trying.
-fn suggested(recording: &Recording) -> Result<Vec<Vec<Set>>> {
+fn suggested(recording: &Recording, program: &Path) -> Result<Vec<Vec<Set>>> {
     let Some(run) = recording.runs.first() else {
         bail!("nothing was recorded, so nothing can be tried");
     };
     let bar = progress::whole("reading");
     let summary = load::summary(&run.path, memory::available(), bar.progress())?;
     drop(bar);
-    let found = candidates::candidates(&Report::new(&summary));
+    let is_program = |path: &str| {
+        let (file, program) = (Path::new(path).canonicalize(), program.canonicalize());
+        file.ok() == program.ok()
+    };
+    let own = summary.modules.iter().filter(|m| is_program(&m.path));
+    let own: Vec<&str> = own
+        .map(|m| m.build_id.as_deref().unwrap_or(&m.path))
+        .collect();
+    let found = candidates::candidates(&Report::new(&summary), &own);
     let parsed = found.iter().map(|text| text.parse::<Set>());
     let parsed: Result<Vec<Set>, String> = parsed.collect();
     let sets = parsed.map_err(anyhow::Error::msg)?;

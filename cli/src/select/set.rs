@@ -49,9 +49,10 @@ impl FromStr for Set {
                 }
             };
             let number: Option<u32> = number.parse().ok();
-            let number = number.filter(|&n| i32::try_from(n).is_ok_and(|n| n > 0));
-            let number =
-                number.ok_or_else(|| format!("{} needs a number from 1 on", parameter.name()))?;
+            let most = settings::most(parameter);
+            let number = number.filter(|number| (1..=most).contains(number));
+            let number = number
+                .ok_or_else(|| format!("{} needs a number from 1 to {most}", parameter.name()))?;
             if all.insert(parameter, number).is_some() {
                 return Err(format!("{} is set twice", parameter.name()));
             }
@@ -76,6 +77,15 @@ fn has(parameter: Parameter, site: &SiteInfo) -> bool {
             Parameter::Chunk => site.construct == Construct::Loop || site.construct.is_fork(),
             Parameter::Grainsize | Parameter::NumTasks => site.construct == Construct::Taskloop,
         }
+}
+
+/// What a call can't hand over beside a parameter.
+fn instead(parameter: Parameter) -> Option<Parameter> {
+    match parameter {
+        Parameter::Grainsize => Some(Parameter::NumTasks),
+        Parameter::NumTasks => Some(Parameter::Grainsize),
+        Parameter::Threads | Parameter::Chunk => None,
+    }
 }
 
 /// Why a site can't be set anything.
@@ -121,6 +131,9 @@ pub(crate) fn settings(sets: &[Set], module: &str, sites: &[Site]) -> Result<Vec
                 });
                 match reason {
                     None => {
+                        if let Some(other) = instead(parameter) {
+                            all.remove(&(site.info.id, other));
+                        }
                         all.insert((site.info.id, parameter), value);
                         is_set = true;
                     }
@@ -171,7 +184,8 @@ mod tests {
             "solve.c:31",
             "a: chunk=0",
             "a: chunk=-1",
-            "a: chunk=4294967296",
+            "a: chunk=1048577",
+            "a: threads=2147483648",
             "a: schedule=dynamic",
             "a: chunk=1, chunk=2",
             "a: grainsize=1, num_tasks=2",

@@ -9,6 +9,7 @@ use ompfuse_patterns::lookup;
 
 /// Arguments in registers, by position.
 const REGISTERS: [&str; 6] = ["edi", "esi", "edx", "ecx", "r8d", "r9d"];
+const WHOLE: [&str; 6] = ["rdi", "rsi", "rdx", "rcx", "r8", "r9"];
 
 /// As capstone writes numbers.
 fn number(value: u32) -> String {
@@ -31,26 +32,46 @@ fn becomes(position: u8, value: u32) -> String {
     }
 }
 
-/// What a setting is in assembly; `@` stands for an address right behind the instruction that follows. `None`: it can't be set there.
+/// What a setting is in assembly; `@` stands for the address behind it. `None`: it can't be set there.
 fn expected(site: &SiteInfo, setting: &Setting) -> Option<Vec<String>> {
     let set = lookup(site.entry.as_deref()?)?.set;
     let value = setting.value;
     let is_size = setting.parameter == Parameter::Grainsize;
-    Some(match setting.parameter {
-        Parameter::Threads if value == 1 => vec![becomes(set.threads?, 1)],
+    let mut all = vec![];
+    match setting.parameter {
+        Parameter::Threads if value == 1 => all.push(becomes(set.threads?, 1)),
         Parameter::Threads => {
             let register = REGISTERS.get(usize::from(set.threads?))?;
-            vec![
-                format!("cmp {register}, 1"),
-                "je @".to_owned(),
-                becomes(set.threads?, value),
-            ]
+            all.push(format!("cmp {register}, {}", number(value)));
+            all.push("jbe @".to_owned());
+            all.push(becomes(set.threads?, value));
         }
-        Parameter::Chunk => vec![becomes(set.chunk?, value)],
+        Parameter::Chunk => {
+            if let Some(step) = set.step {
+                let half = REGISTERS.get(usize::from(step))?;
+                let whole = WHOLE.get(usize::from(step))?;
+                all.push(format!("movsxd rax, {half}"));
+                all.push(format!("cmp {whole}, rax"));
+                all.push("jne @".to_owned());
+            }
+            all.push(becomes(set.chunk?, value));
+        }
         Parameter::Grainsize | Parameter::NumTasks => {
-            let mut all = vec![becomes(set.grain?, value)];
-            if let Some(flags) = set.flags {
-                let register = REGISTERS.get(usize::from(flags))?;
+            let flags = match set.flags {
+                Some(flags) => Some(REGISTERS.get(usize::from(flags))?),
+                None => None,
+            };
+            if let Some(register) = flags {
+                all.push(format!("test {register}, 0x4000"));
+                all.push("jne @".to_owned());
+            }
+            if let Some(copier) = set.copier {
+                let register = WHOLE.get(usize::from(copier))?;
+                all.push(format!("test {register}, {register}"));
+                all.push("jne @".to_owned());
+            }
+            all.push(becomes(set.grain?, value));
+            if let Some(register) = flags {
                 all.push(match is_size {
                     true => format!("or {register}, 0x200"),
                     false => format!("and {register}, 0xfffffdff"),
@@ -59,9 +80,9 @@ fn expected(site: &SiteInfo, setting: &Setting) -> Option<Vec<String>> {
             if let Some(kind) = set.grain_kind {
                 all.push(becomes(kind, if is_size { 1 } else { 2 }));
             }
-            all
         }
-    })
+    }
+    Some(all)
 }
 
 impl Checker<'_, '_, '_> {
@@ -72,26 +93,31 @@ impl Checker<'_, '_, '_> {
         let own = settings.iter().filter(|setting| setting.site == site.id);
         let info = description.sites.get(site.id as usize);
         let lines = own.map(|setting| expected(info?, setting));
-        let Some(lines) = lines.collect::<Option<Vec<_>>>() else {
+        let Some(all) = lines.collect::<Option<Vec<_>>>() else {
             return Err(site_error(site, "it has a setting that it can't have"));
         };
-        if lines.is_empty() {
+        if all.is_empty() {
             return Ok(at);
         }
-        let lines: Vec<String> = lines.into_iter().flatten().collect();
         let mut code = self.cursor(at);
-        let mut skipped = None;
-        for line in &lines {
-            let insn = code.next()?;
-            let is_here = match line.as_str() {
-                "je @" => {
-                    skipped = insn.to;
-                    insn.verb() == b"je" && insn.bytes().len() == 2
+        for lines in all {
+            let mut skips = vec![];
+            for line in &lines {
+                let insn = code.next()?;
+                let is_here = match line.strip_suffix(" @") {
+                    Some(verb) => {
+                        skips.push((insn.at, insn.to));
+                        insn.verb() == verb.as_bytes() && insn.bytes().len() == 2
+                    }
+                    None => insn.text() == *line,
+                };
+                if !is_here {
+                    return Err(mismatch(insn.at, line, &insn.text()));
                 }
-                line => insn.text() == line && skipped.take().is_none_or(|to| to == insn.end()),
-            };
-            if !is_here {
-                return Err(mismatch(insn.at, line, &insn.text()));
+            }
+            let end = code.at;
+            if let Some((at, _)) = skips.into_iter().find(|(_, to)| *to != Some(end)) {
+                return Err(mismatch(at, "a jump behind the setting", "another one"));
             }
         }
         let jump = code.next()?;

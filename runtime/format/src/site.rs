@@ -160,7 +160,7 @@ impl AsRef<SiteInfo> for SiteInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parameter {
-    /// The team's size. Where the program asks for one thread (an `if` clause that is false), it stays so.
+    /// The team's size: 1, or at most as many threads as the program asks for.
     Threads,
     /// Iterations of a range, of a schedule that asks for its ranges.
     Chunk,

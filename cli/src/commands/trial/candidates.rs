@@ -12,9 +12,11 @@ const SHORT: f64 = 200e-6;
 /// Ranges for each thread that leave none without work at the end.
 const RANGES: f64 = 8.0;
 
-/// Settings as `--set` takes them, those of the regions with the most time first.
-pub(super) fn candidates(report: &Report) -> Vec<String> {
-    let mut regions: Vec<&Region> = report.regions.iter().collect();
+/// Settings as `--set` takes them, those of the regions with the most time first. `modules`: by build id or path, the program's own. A
+/// library's line or address may be one of the program's, too.
+pub(super) fn candidates(report: &Report, modules: &[&str]) -> Vec<String> {
+    let is_own = |r: &&Region| r.module.as_deref().is_some_and(|m| modules.contains(&m));
+    let mut regions: Vec<&Region> = report.regions.iter().filter(is_own).collect();
     regions.sort_by(|a, b| time(b).total_cmp(&time(a)));
     let all = time_of_all(report);
     let large = regions.into_iter().filter(|r| time(r) >= LEAST_SHARE * all);

@@ -2,20 +2,28 @@
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// How two outputs differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Difference {
-    /// Not at all.
-    None,
-    /// In digits: of times, or of sums in another order.
-    Digits,
+    /// In these numbers, counted from 0: of times, or of sums in another order. None: not at all.
+    Numbers(BTreeSet<usize>),
     /// In more.
     More,
+}
+
+impl Difference {
+    /// Of both.
+    pub(super) fn and(self, other: Difference) -> Difference {
+        match (self, other) {
+            (Difference::Numbers(a), Difference::Numbers(b)) => Difference::Numbers(&a | &b),
+            _ => Difference::More,
+        }
+    }
 }
 
 /// What is known of a variant's output.
@@ -24,13 +32,13 @@ pub(super) enum Difference {
 pub(super) enum Judged {
     /// It is the original's.
     Equal,
-    /// Only digits differ, as they do between runs of the original.
+    /// Only numbers differ that differ between runs of the original, too.
     EqualButDigits,
     /// `--check` accepts it.
     Checked,
     /// It differs, or `--check` refuses it.
     Differs,
-    /// Digits differ, and those of the original's own runs don't.
+    /// Only numbers differ, but others than between runs of the original.
     DigitsDiffer,
     /// The exit status is another one.
     Failed,
@@ -49,12 +57,12 @@ impl Judged {
     pub(super) fn words(self) -> &'static str {
         match self {
             Judged::Equal => "equal",
-            Judged::EqualButDigits => "equal but for digits, as the original's own",
+            Judged::EqualButDigits => "equal but for digits",
             Judged::Checked => "accepted by --check",
             Judged::Differs => "differs",
             Judged::DigitsDiffer => "other digits",
             Judged::Failed => "another exit status",
-            Judged::Unknown => "the original's own differ: --check",
+            Judged::Unknown => "unknown: see --check",
         }
     }
 }
@@ -64,34 +72,50 @@ pub(super) fn difference(a: &Path, b: &Path) -> Result<Difference> {
     let read = |path: &Path| {
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
     };
-    let (a, b) = (read(a)?, read(b)?);
-    Ok(match a == b {
-        true => Difference::None,
-        false if without_numbers(&a) == without_numbers(&b) => Difference::Digits,
-        false => Difference::More,
-    })
+    Ok(between(&read(a)?, &read(b)?))
 }
 
-/// A text with one sign in the place of each number, and one blank in that of several.
-fn without_numbers(text: &[u8]) -> Vec<u8> {
-    let mut rest = vec![];
-    let mut in_number = false;
+fn between(a: &[u8], b: &[u8]) -> Difference {
+    if a == b {
+        return Difference::Numbers(BTreeSet::new());
+    }
+    let ((rest, numbers), (other_rest, others)) = (parts(a), parts(b));
+    let pairs = numbers.iter().zip(&others).enumerate();
+    let differing: BTreeSet<usize> = pairs.filter(|(_, (a, b))| a != b).map(|(n, _)| n).collect();
+    match rest == other_rest && !differing.is_empty() {
+        true => Difference::Numbers(differing),
+        false => Difference::More,
+    }
+}
+
+/// A text with one sign in the place of each number, and one blank in that of several; and the numbers.
+fn parts(text: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let (mut rest, mut numbers) = (vec![], vec![]);
+    let mut number = vec![];
     for (at, &byte) in text.iter().enumerate() {
+        let in_number = !number.is_empty();
         let before_digit = text.get(at + 1).is_some_and(u8::is_ascii_digit);
         let is_part = byte.is_ascii_digit()
             || in_number && (byte == b'.' || byte == b'e' || byte == b'E')
             || in_number && matches!(byte, b'+' | b'-') && matches!(text[at - 1], b'e' | b'E')
             || matches!(byte, b'-' | b'+' | b'.') && before_digit;
         if is_part {
-            if !in_number {
-                rest.push(b'#');
-            }
-        } else if !(byte == b' ' && rest.last() == Some(&b' ')) {
+            number.push(byte);
+            continue;
+        }
+        if in_number {
+            rest.push(b'#');
+            numbers.push(std::mem::take(&mut number));
+        }
+        if !(byte == b' ' && rest.last() == Some(&b' ')) {
             rest.push(byte);
         }
-        in_number = is_part;
     }
-    rest
+    if !number.is_empty() {
+        rest.push(b'#');
+        numbers.push(number);
+    }
+    (rest, numbers)
 }
 
 /// How the outputs of a variant are judged.
@@ -118,26 +142,40 @@ impl Judge<'_> {
                 false => Judged::Differs,
             });
         }
-        Ok(match (self.own, difference(original, output)?) {
+        Ok(match (&self.own, difference(original, output)?) {
             (Difference::More, _) => Judged::Unknown,
-            (_, Difference::None) => Judged::Equal,
-            (Difference::Digits, Difference::Digits) => Judged::EqualButDigits,
-            (Difference::None, Difference::Digits) => Judged::DigitsDiffer,
             (_, Difference::More) => Judged::Differs,
+            (_, Difference::Numbers(found)) if found.is_empty() => Judged::Equal,
+            (Difference::Numbers(own), Difference::Numbers(found)) => match found.is_subset(own) {
+                true => Judged::EqualButDigits,
+                false => Judged::DigitsDiffer,
+            },
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::without_numbers;
+    use super::{Difference, between, parts};
 
     #[test]
     fn numbers_are_one_sign() {
-        let of = |text: &str| String::from_utf8(without_numbers(text.as_bytes())).unwrap();
+        let of = |text: &str| String::from_utf8(parts(text.as_bytes()).0).unwrap();
         assert_eq!(of("time: 1.25e-03 s"), "time: # s");
         assert_eq!(of("time:    12 s"), "time: # s");
         assert_eq!(of("x = -0.5, y"), "x = #, y");
         assert_eq!(of("mesh-a done."), "mesh-a done.");
+        assert_eq!(of("sum 5"), "sum #");
+    }
+
+    #[test]
+    fn numbers_differ_by_place() {
+        let of = |a: &str, b: &str| between(a.as_bytes(), b.as_bytes());
+        let numbers = |all: &[usize]| Difference::Numbers(all.iter().copied().collect());
+        assert_eq!(of("sum 5, 1.5 s", "sum 5, 1.25 s"), numbers(&[1]));
+        assert_eq!(of("sum 5, 1.5 s", "sum 6, 1.5 s"), numbers(&[0]));
+        assert_eq!(of("sum 5", "sum 5"), numbers(&[]));
+        assert_eq!(of("sum 5", "sum  5"), Difference::More);
+        assert_eq!(of("sum 5", "sums 5"), Difference::More);
     }
 }

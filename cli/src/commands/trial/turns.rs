@@ -3,15 +3,19 @@
 use super::Variant;
 use super::outputs::{Judge, Judged, difference};
 use crate::interrupt::Interrupted;
-use crate::launch::{self, Input, Launch, Stdout};
+use crate::launch::{self, Input, Launch, Moment, Stdout};
 use crate::select::Pattern;
 use crate::select::set::Set;
 use anyhow::{Result, bail};
 use ompfuse_format::site::Parameter;
 use ompfuse_report::compare::statistics::paired::{is_look, paired};
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
+
+/// A variant may take so many times as long as the original, and a second.
+const LONGER: f64 = 4.0;
 
 /// A program that is run again and again.
 pub(super) struct Program {
@@ -30,6 +34,8 @@ pub(super) struct Trial<'a> {
     pub(super) folder: tempfile::TempDir,
     pub(super) stdin: Input,
     pub(super) judge: Judge<'a>,
+    /// Of the original's first runs, in seconds.
+    pub(super) longest: f64,
     pub(super) ends: Instant,
     pub(super) most: u32,
 }
@@ -46,14 +52,16 @@ impl Trial<'_> {
         Ok(copy)
     }
 
-    /// Runs a program. Returns its exit status, and how many seconds it took.
-    pub(super) fn once(&mut self, number: usize, stdout: PathBuf) -> Result<(u8, f64)> {
-        let mut feed = self.stdin.next(1)?;
-        if feed.is_some() {
-            bail!(
-                "standard input is a pipe, which only one run could read; give it as a file: `< FILE`"
-            );
-        }
+    /// Runs a program. Returns its exit status, and how many seconds it took. `limit`: it is ended after so many.
+    pub(super) fn once(&mut self, number: usize, stdout: PathBuf, limit: f64) -> Result<(u8, f64)> {
+        self.stdin.next(1)?;
+        let begun = Instant::now();
+        let end = |moment: Moment| {
+            let pid = Pid::from_raw(moment.process as i32);
+            if let Some(pid) = pid.filter(|_| begun.elapsed().as_secs_f64() > limit) {
+                let _ = kill_process(pid, Signal::KILL); // it may have ended just now
+            }
+        };
         let (name, args) = self.command.split_first().expect("clap requires a command");
         let ended = launch::run(Launch {
             file: &self.programs[number].file,
@@ -61,8 +69,8 @@ impl Trial<'_> {
             args,
             env: vec![],
             stdout: &Stdout::File(stdout),
-            stdin: feed.as_mut(),
-            meanwhile: None,
+            stdin: None,
+            meanwhile: Some(&end),
         })?;
         match ended.interrupted {
             Some(signal) => Err(Interrupted(signal).into()),
@@ -74,12 +82,19 @@ impl Trial<'_> {
     pub(super) fn begin(&mut self) -> Result<u8> {
         let (first, second) = (self.file("original"), self.file("again"));
         for output in [&first, &second] {
-            let (status, _) = self.once(0, output.clone())?;
+            let (status, seconds) = self.once(0, output.clone(), f64::INFINITY)?;
             if status != 0 {
                 return Ok(status);
             }
+            self.longest = self.longest.max(seconds);
+            if let Some(check) = self.judge.check
+                && !self.judge.judge(&first, output)?.is_good()
+            {
+                bail!("`{check}` of --check refuses the original's own output");
+            }
         }
-        self.judge.own = difference(&first, &second)?;
+        let recorded = self.file(super::RECORDED);
+        self.judge.own = difference(&first, &second)?.and(difference(&first, &recorded)?);
         Ok(0)
     }
 
@@ -141,7 +156,11 @@ impl Trial<'_> {
 
     pub(super) fn take(&mut self, number: usize) -> Result<()> {
         let output = self.file("taken");
-        let (status, seconds) = self.once(number, output.clone())?;
+        let limit = match number {
+            0 => f64::INFINITY,
+            _ => LONGER * self.longest + 1.0,
+        };
+        let (status, seconds) = self.once(number, output.clone(), limit)?;
         self.programs[number].times.push(seconds);
         let Some(at) = number.checked_sub(1) else {
             match status {
@@ -156,7 +175,10 @@ impl Trial<'_> {
             _ => Judged::Failed,
         };
         let variant = &mut self.variants[at];
-        if !variant.is_done {
+        if seconds > limit {
+            // One of its threads may wait for another one, which is not there.
+            variant.give_up(format!("ended after {limit:.1} s: it takes too long"));
+        } else if !variant.is_done {
             variant.output = Some(judged);
             variant.is_done = !judged.is_good();
         }

@@ -47,7 +47,8 @@ pub(super) fn text(answer: &Answer) -> String {
         text += &format!("the original takes {seconds:.3} s\n\n");
     }
     if answer.variants.is_empty() {
-        return text + "nothing here can be set that is worth trying; --set names a variant\n";
+        return text
+            + "nothing in the program's own file is known to be worth trying; --set names a variant\n";
     }
     let rows = answer.variants.iter().enumerate().map(row).collect();
     text += &output::table(&columns, rows);
@@ -56,7 +57,7 @@ pub(super) fn text(answer: &Answer) -> String {
     text += &match best.and_then(|v| Some((v, v.time?, v.output?))) {
         None => "none of them is known to be faster\n".to_owned(),
         Some((best, found, judged)) => format!(
-            "{} makes the program {:.1}% faster ({:.1} to {:.1}, {} turns, output {})\n",
+            "{} takes {:.1}% less time ({:.1} to {:.1}, {} turns, output {})\n",
             best.set.join(" + "),
             -100.0 * found.change,
             -100.0 * found.high,
