@@ -34,8 +34,8 @@ const GOMP_STRICT: u32 = 1 << 14;
 const KMPC_GRAINSIZE: u32 = 1;
 const KMPC_NUM_TASKS: u32 = 2;
 
-/// The largest chunk. Before LLVM 13, libomp counted a loop's iterations in 32 bits, chunk by chunk, and once more for each thread: larger
-/// chunks of large teams began again at 0.
+/// The largest chunk. Nothing is gained beyond it, and it is far from where a runtime's 32-bit sums of chunks and iterations could begin
+/// again at 0.
 pub const MOST_CHUNK: u32 = 1 << 20;
 
 /// Conditions and changes by position, in their order; or why this can't be set at a call.
