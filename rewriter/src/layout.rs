@@ -4,12 +4,13 @@ use crate::image::{Image, PAGE, Segment, align_up};
 use crate::model::LinkVa;
 use crate::patch_error::PatchError;
 use object::elf::{DF_1_PIE, DT_FLAGS_1, PF_R, PF_W, PF_X, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
+use serde::Serialize;
 
 /// Where the program-header table goes.
 ///
 /// Kernels before 5.18 tell a program the table's address as that of the first loaded segment plus `e_phoff`: in a
 /// program it must lie where addresses and file offsets differ by as much as in that segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum HeaderTactic {
     /// Nothing is patched.
     Unchanged,
@@ -25,7 +26,7 @@ pub enum HeaderTactic {
 }
 
 /// A range of the file and of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Placed {
     /// File offset.
     pub offset: u64,

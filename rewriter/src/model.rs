@@ -15,12 +15,14 @@ impl std::fmt::Display for LinkVa {
     }
 }
 
-/// Offset in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileOffset(pub u64);
+impl Serialize for LinkVa {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
 
 /// Everything that `scan` found in a binary.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Scan {
     /// The binary.
     pub binary: BinaryInfo,
@@ -36,7 +38,7 @@ pub struct Scan {
 }
 
 /// A site, with what `patch` would do about it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Site {
     /// What is printed and kept.
     pub info: SiteInfo,
@@ -45,7 +47,7 @@ pub struct Site {
 }
 
 /// How a site is patched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Action {
     /// The call or jump instruction at the site's address is retargeted to a stub.
     Call {
@@ -65,7 +67,7 @@ pub enum Action {
 }
 
 /// Where a call leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Target {
     /// To this address (a PLT stub or a local function).
     Direct(LinkVa),
@@ -74,7 +76,7 @@ pub enum Target {
 }
 
 /// The probe's part of a [`ompfuse_format::abi::SiteDesc`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "documented at SiteDesc")]
 pub struct ProbeSpec {
     pub probe: Probe,
@@ -105,7 +107,7 @@ impl ProbeSpec {
 }
 
 /// Consecutive whole instructions that a jump may replace: no branch leads behind its first byte.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Window {
     /// First byte.
     pub start: LinkVa,
@@ -121,7 +123,7 @@ pub struct Window {
 }
 
 /// Where an address is made that is called through a register or variable, and nothing else.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Relay {
     /// What is called.
     pub target: Target,
@@ -137,7 +139,7 @@ pub struct Relay {
 
 /// An instruction that reads a table, `mov r64, [register + register]`, or calls what is there. It takes the register with
 /// the distance instead, where the relay's address is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Read {
     /// Its address.
     pub at: LinkVa,

@@ -11,8 +11,10 @@ use crate::trampoline::Detour;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::site::{SelfDescription, Setting};
 use ompfuse_progress::Progress;
+use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::ops::Range;
 
 /// What to patch, and how.
@@ -43,13 +45,14 @@ impl Default for PlanOptions {
 }
 
 /// Bytes at a place in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Chunk {
     /// What it is.
     pub what: &'static str,
     /// File offset.
     pub offset: u64,
-    /// Its bytes.
+    /// Its bytes, in hexadecimal digits.
+    #[serde(serialize_with = "hexadecimal")]
     pub bytes: Vec<u8>,
 }
 
@@ -60,8 +63,16 @@ impl Chunk {
     }
 }
 
+fn hexadecimal<S: serde::Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        write!(digits, "{byte:02x}").map_err(serde::ser::Error::custom)?;
+    }
+    s.serialize_str(&digits)
+}
+
 /// Everything that [`crate::write::write`] does.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PatchPlan {
     /// The original's path, for messages.
     pub path: String,

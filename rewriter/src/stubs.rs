@@ -5,6 +5,7 @@ use crate::model::{LinkVa, Target};
 use crate::patch_error::PatchError;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 
 /// Length of a stub; they stand one behind the other.
 pub(crate) const STUB_LEN: u64 = 12;
@@ -25,7 +26,7 @@ pub(crate) const UNREACHABLE: u8 = 0xcc;
 const PAD_PREFIX: u8 = 0x67;
 
 /// A call or jump that is led to a stub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Redirect {
     /// The site.
     pub site: u32,

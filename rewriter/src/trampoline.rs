@@ -8,10 +8,11 @@ use crate::stubs::{
     Code64, Decoded, JUMP_LEN, SHORT_JUMP_LEN, STUB_LEN, UNREACHABLE, decode, load_site, load_slot,
 };
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic, Register};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A window that is replaced by a jump to its trampoline.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Detour {
     /// First byte of the window.
     pub start: LinkVa,

@@ -2,13 +2,16 @@
 
 use crate::binary::{self, Binary, Totals};
 use crate::debug::DebugArgs;
+use crate::input::{self, Input};
 use crate::select::{CallArgs, FunctionArgs};
-use crate::{input, memory, output, progress};
-use anyhow::Result;
+use crate::{memory, output, progress};
+use anyhow::{Result, bail};
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
 use ompfuse_fuse::names::readable;
 use ompfuse_report::view::table::{Column, wrap};
+use ompfuse_rewriter::plan::{PlanOptions, plan};
+use ompfuse_rewriter::scan::code;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -27,6 +30,20 @@ pub(crate) struct Args {
     debug: DebugArgs,
     #[command(flatten)]
     output: output::FormatArg,
+    /// For developers: print as JSON what a stage hands to the next
+    #[arg(long, value_name = "STAGE", hide = true)]
+    dump: Option<Stage>,
+}
+
+/// A stage whose result can be printed.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Stage {
+    /// Functions that may hold constructs, as graphs of blocks
+    Code,
+    /// Sites, windows and relays
+    Sites,
+    /// What `patch` would write
+    Plan,
 }
 
 /// The JSON object that `--format json` prints.
@@ -65,6 +82,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let what = (&args.debug, &args.functions, args.calls);
     let binary = binary::examine(&args.binary, &bytes, what, false, bar.progress())?;
     drop(bar);
+    if let Some(stage) = args.dump {
+        return dump(args, &bytes, binary, stage);
+    }
     let sites = binary.sites();
     // A patched file describes its original; the path is still that of the file at hand.
     let path = args.binary.to_string_lossy().into_owned();
@@ -86,6 +106,21 @@ pub(super) fn run(args: &Args) -> Result<()> {
         output::print_json_list(&answer, "sites", &sites)
     } else {
         output::print(&text(&answer))
+    }
+}
+
+fn dump(args: &Args, bytes: &Input, binary: Binary, stage: Stage) -> Result<()> {
+    let path = args.binary.to_string_lossy();
+    let Binary::Original(scan) = binary else {
+        bail!("{path} is patched already; give the original");
+    };
+    match stage {
+        Stage::Code => output::print_json(&code(bytes, &path)?),
+        Stage::Sites => output::print_json(&scan),
+        Stage::Plan => {
+            let plan = plan(bytes, *scan, &PlanOptions::default())?;
+            output::print_json(&plan)
+        }
     }
 }
 

@@ -39,9 +39,9 @@ pub(crate) struct Whole {
 
 /// A function to look at.
 #[derive(Debug, Clone)]
-struct Job {
-    function: usize,
-    candidates: Vec<u64>,
+pub(crate) struct Job {
+    pub function: usize,
+    pub candidates: Vec<u64>,
     /// Its address is handed over as an outlined function.
     outlined: bool,
     /// Why no code of it may be changed, if that is known beforehand.
@@ -148,7 +148,7 @@ pub(crate) fn find_all(module: &Module<'_>, candidates: Vec<u64>) -> Whole {
 }
 
 /// Functions with candidates; and sites at candidates outside of functions, which can't be patched.
-fn jobs(module: &Module<'_>, candidates: Vec<u64>) -> (Vec<Job>, Vec<Draft>) {
+pub(crate) fn jobs(module: &Module<'_>, candidates: Vec<u64>) -> (Vec<Job>, Vec<Draft>) {
     let settled = !module.entries.hand_over(Runtime::Kmpc);
     let mut jobs: Vec<Job> = Vec::new();
     let mut orphans = Vec::new();

@@ -19,6 +19,7 @@ mod decode;
 mod discover;
 mod dom;
 mod draft;
+mod dump;
 mod dynamic;
 mod entries;
 mod error;
@@ -53,6 +54,7 @@ pub(crate) mod wanted;
 mod windows;
 mod work;
 
+pub use dump::{Code, code};
 pub use error::ScanError;
 pub use wanted::{Known, Wanted, Wish};
 
@@ -320,6 +322,33 @@ fn scan_with(
     clock: Clock,
     progress: Progress<'_>,
 ) -> Result<(Scan, Times), ScanError> {
+    let Read {
+        module,
+        binary,
+        candidates,
+    } = read(bytes, path, debug, choice, clock, progress)?;
+    let whole = function::find_all(&module, candidates);
+    let scan = assemble(&module, whole, binary, debug);
+    progress.advance(1.0 - OF_FUNCTIONS);
+    Ok((scan, module.clock.times()))
+}
+
+/// What is known before functions are looked at.
+struct Read<'a> {
+    module: Module<'a>,
+    binary: BinaryInfo,
+    /// Addresses of bytes that may be calls of the runtime, ascending.
+    candidates: Vec<u64>,
+}
+
+fn read<'a>(
+    bytes: &'a [u8],
+    path: &str,
+    debug: DebugFiles<'_>,
+    choice: ScanOptions<'_>,
+    clock: Clock,
+    progress: Progress<'a>,
+) -> Result<Read<'a>, ScanError> {
     let image = Image::parse(bytes, path)?;
     if image.self_description().is_some() {
         return Err(ScanError::AlreadyPatched {
@@ -392,10 +421,11 @@ fn scan_with(
             path: path.to_owned(),
         });
     }
-    let whole = function::find_all(&module, candidates);
-    let scan = assemble(&module, whole, binary, debug);
-    progress.advance(1.0 - OF_FUNCTIONS);
-    Ok((scan, module.clock.times()))
+    Ok(Read {
+        module,
+        binary,
+        candidates,
+    })
 }
 
 /// Of each function whether it is wanted.

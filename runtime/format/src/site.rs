@@ -226,7 +226,7 @@ pub struct BinaryInfo {
 }
 
 /// What a patched file says of itself (in its `.ompfuse` section; [`crate::description`] writes and reads it).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SelfDescription {
     /// Version of ompfuse that patched it.
     pub version: String,

@@ -1,5 +1,7 @@
 //! `ompfuse scan` against objdump and against what the sources say.
 
+mod stages;
+
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::scan::{Scan, Site};
 use ompfuse_tests::{command, has, objdump, process, repository, some};

@@ -1,15 +1,16 @@
 //! What a probe at a site does.
 
 use super::{SLOT_CALL, SLOT_INLINE, SLOT_TASK};
+use serde::Serialize;
 
 macro_rules! probes {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
         /// What a probe does. Numbers are never reused, those from 40 to 59 are for inline probes; names are those of
         /// the pattern files.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
         #[repr(u8)]
         pub enum Probe {
-            $($(#[$doc])* $name = $number,)*
+            $($(#[$doc])* #[serde(rename = $text)] $name = $number,)*
         }
         impl Probe {
             /// Every probe.
