@@ -1,7 +1,6 @@
 //! Which addresses lead into the OpenMP runtime: stubs of the procedure linkage table, slots of the global offset
 //! table, and the runtime's own functions where they are linked in. Also which lead nowhere back (`abort`).
 
-use super::checked::{self, Checked};
 use super::dynamic::{Dynamic, Symbol};
 use super::image::{Image, part, u32_at};
 use super::names::is_no_return;
@@ -76,9 +75,6 @@ pub(crate) struct Entries<'a> {
     pub no_return: FxHashSet<u64>,
     /// Slots of functions that don't return.
     pub no_return_slots: FxHashSet<u64>,
-    /// Stubs and slots of imported functions that compute ([`checked`]).
-    pub checked: FxHashMap<u64, Checked>,
-    pub checked_slots: FxHashMap<u64, Checked>,
     /// Beginnings and jumps of all stubs, of the runtime or not: no code of the program.
     pub stubs: FxHashSet<u64>,
     /// The runtime's functions are linked in.
@@ -162,9 +158,6 @@ impl<'a> Entries<'a> {
         for &(at, name) in &dynamic.slots {
             if is_no_return(name) {
                 out.no_return_slots.insert(at);
-            }
-            if let Some(what) = checked::named(name) {
-                out.checked_slots.insert(at, what);
             }
             let number = out.number(name, false, &mut numbers);
             // Who calls another library's function through a variable may have put another one there.
@@ -300,9 +293,6 @@ impl<'a> Entries<'a> {
                 if no_return {
                     self.no_return.insert(start_va);
                 }
-                if let Some(&what) = self.checked_slots.get(&slot) {
-                    self.checked.insert(start_va, what);
-                }
             }
         }
     }
@@ -326,9 +316,6 @@ impl<'a> Entries<'a> {
                     }
                     if self.no_return_slots.contains(&slot) {
                         self.no_return.insert(here);
-                    }
-                    if let Some(&what) = self.checked_slots.get(&slot) {
-                        self.checked.insert(here, what);
                     }
                 }
             }

@@ -11,7 +11,6 @@ mod atomics;
 mod calls;
 mod candidates;
 pub(crate) mod cfg;
-mod checked;
 mod clobbers;
 mod clock;
 mod dataflow;

@@ -51,8 +51,6 @@ pub(super) enum Kind {
     Choose,
     /// A call from address `value`, to `a`; the function numbered `disp` if that is [`CALLEE`]. It changes `mask`.
     Call,
-    /// A call that gives `to` something computed from `a` and `b`. It changes `mask`.
-    Compute,
     /// Nothing is known any more of the registers in `mask`, and of `to` where that is memory.
     Forget,
 }

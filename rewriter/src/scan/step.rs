@@ -265,11 +265,6 @@ impl<'m, 'a> Step<'m, 'a> {
                 self.write(state, op, value);
             }
             Kind::Call => self.call(state, op),
-            Kind::Compute => {
-                let value = operand(state, op, op.a).combine(operand(state, op, op.b));
-                state.regs.forget_all(op.mask);
-                state.regs.set(usize::from(op.to), value);
-            }
             Kind::Forget => {
                 state.regs.forget_all(op.mask);
                 if op.to == MEMORY {

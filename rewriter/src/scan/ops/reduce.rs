@@ -2,17 +2,12 @@
 
 use super::*;
 use crate::scan::Module;
-use crate::scan::checked::{self, Checked};
 use crate::scan::dataflow::{self, number};
 use crate::thunk::through;
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind,
     Register,
 };
-
-/// Registers of a function's first and second argument: rdi, rsi.
-const FIRST: u8 = 7;
-const SECOND: u8 = 6;
 
 /// Reduces instructions.
 pub(in crate::scan) struct Reducer<'m, 'a> {
@@ -187,14 +182,6 @@ impl<'m, 'a> Reducer<'m, 'a> {
         op.mask = VOLATILE;
         match known {
             Some(&callee) => (op.a, op.disp) = (CALLEE, callee as i64),
-            _ if let Some(what) = checked::called(self.module, insn) => {
-                op.kind = Kind::Compute;
-                (op.to, op.a) = (0, FIRST);
-                op.b = match what {
-                    Checked::Negative => NONE,
-                    _ => SECOND,
-                };
-            }
             None if insn.op0_kind() == OpKind::NearBranch64 => {
                 if let Some((register, _)) = through(&self.module.image, insn) {
                     op.a = number(register).map_or(NONE, |n| n as u8);

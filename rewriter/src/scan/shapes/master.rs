@@ -1,6 +1,5 @@
 //! gcc's `master` and `masked`: a comparison of the thread's number with a constant, or code that looks the same.
 
-use super::chunked::lone;
 use super::{Analysis, Decision};
 use crate::model::{ProbeSpec, Target};
 use crate::scan::calls;
@@ -29,7 +28,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         let Some(entered) = entered(a, block, decision) else {
             continue;
         };
-        if a.post.parent(block) == Some(entered) || lone::enters(a, block, entered) {
+        if a.post.parent(block) == Some(entered) {
             continue;
         }
         let draft = begin(a, block, decision, filter, entered);

@@ -27,7 +27,7 @@ use super::dom::{self, Dominators};
 use super::draft::Draft;
 use super::value::{State, Value};
 use crate::model::ProbeSpec;
-use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{FlowControl, Instruction, Mnemonic};
 use ompfuse_format::abi::Probe;
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
@@ -51,7 +51,8 @@ pub(crate) struct Analysis<'m, 'a> {
     pub noticed: Noticed,
     cycles: OnceCell<Vec<NaturalLoop>>,
     reducible: OnceCell<bool>,
-    sources: chunked::Sources,
+    /// What may come from the thread's number.
+    from_thread: OnceCell<chunked::FromThread>,
     ways: ways::Ways,
 }
 
@@ -138,7 +139,7 @@ pub(crate) fn find(
 ) -> bool {
     let (mut decisions, noticed) = look(module, body, flow);
     // Nothing of it can be there: most functions only ask for numbers.
-    let asks = |d: &Decision| master::filter(d).is_some() || chunked::lone::asks(d);
+    let asks = |d: &Decision| master::filter(d).is_some();
     let nothing = !loops::possible(&noticed)
         && noticed.strides.is_empty()
         && !decisions.values().any(asks)
@@ -186,8 +187,8 @@ fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (BTreeMap<usize, Decis
                     let division = division::Division::of(block, insn, state);
                     noticed.divisions.extend(division);
                 }
-                Mnemonic::Add | Mnemonic::Sub | Mnemonic::Imul | Mnemonic::Lea | Mnemonic::Call => {
-                    strides = strides || chunked::adds_stride(module, insn, state);
+                Mnemonic::Add | Mnemonic::Sub | Mnemonic::Imul | Mnemonic::Lea => {
+                    strides = strides || chunked::adds_stride(insn, state);
                 }
                 _ => {}
             }
@@ -253,14 +254,6 @@ fn compared(insn: &Instruction, mut values: (Value, Value)) -> Option<(Value, Va
             values.1 = Value::Const(1);
             Some(values)
         }
-        // A result that is asked to be 0, of interest only if it is computed from the numbers of the thread or threads: a chunk's start.
-        Mnemonic::Add | Mnemonic::Shl => {
-            let result = values.0.combine(values.1);
-            let constant = insn.op1_kind() == OpKind::Immediate8 && insn.immediate8() != 0;
-            let sets_flags = insn.mnemonic() == Mnemonic::Add || constant;
-            let start = result.is_from_thread() || result.is_from_threads();
-            (sets_flags && start).then_some((result, Value::Const(0)))
-        }
         _ => Some(values),
     }
 }
@@ -281,7 +274,7 @@ pub(super) fn compare_before(body: &Body, block: usize) -> Option<usize> {
         Mnemonic::Cmp | Mnemonic::Test => Some(source),
         Mnemonic::Dec if signed => Some(source),
         // Shorter ways to compare with a constant, when the value isn't needed any more.
-        Mnemonic::Dec | Mnemonic::Sub | Mnemonic::Add | Mnemonic::Shl if equality => Some(source),
+        Mnemonic::Dec | Mnemonic::Sub if equality => Some(source),
         _ => None,
     }
 }
@@ -310,7 +303,7 @@ impl<'m, 'a> Analysis<'m, 'a> {
             noticed,
             cycles: OnceCell::new(),
             reducible: OnceCell::new(),
-            sources: chunked::Sources::default(),
+            from_thread: OnceCell::new(),
             ways: ways::Ways::default(),
         }
     }

@@ -26,7 +26,7 @@ fn repeated_loops_are_all_counted_or_listed() {
     assert!(counted > listed, "{counted} counted, {listed} listed");
 }
 
-/// The same of loops over bytes, and where overflow is asked for.
+/// The same of loops over bytes, and where overflow is asked for. With `-ftrapv`, bounds are computed by calls, and some loops aren't seen.
 #[test]
 fn loops_over_bytes_are_all_counted_or_listed() {
     let levels = [
@@ -59,6 +59,7 @@ fn counted_or_listed(name: &str, levels: &[&str]) -> (usize, usize) {
             compile(compiler, level, &source, &program);
             let scan = Scan::of(&program);
             let loops = scan.sites.iter().filter(|s| s.construct == "loop");
+            let unseen = level.contains("-ftrapv");
             let of = |name: &Option<String>| {
                 let name = name.as_deref().unwrap_or_default();
                 name.split('.').next().unwrap_or_default().to_owned()
@@ -76,7 +77,7 @@ fn counted_or_listed(name: &str, levels: &[&str]) -> (usize, usize) {
                     let what =
                         format!("{function}, {compiler} {level}, {args:?}, {threads} threads");
                     let sum = sums.get(&function).copied().unwrap_or(0);
-                    match skipped.contains(&function) {
+                    match unseen || skipped.contains(&function) {
                         true => assert!(sum <= wanted, "{what}: {sum} of {wanted}"),
                         false => assert_eq!(sum, wanted, "{what}"),
                     }

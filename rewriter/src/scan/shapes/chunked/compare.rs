@@ -1,9 +1,9 @@
 //! The comparisons of chunks' starts with the bound, and the probes before them.
 
 use super::super::{Analysis, Decision, NaturalLoop, is_call};
+use super::bound::FromThread;
 use super::forms::FORMS;
 use crate::model::ProbeSpec;
-use crate::scan::checked;
 use crate::scan::dataflow;
 use crate::scan::value::Value;
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
@@ -56,7 +56,7 @@ pub(super) fn comparisons(
         return Err(UNCLEAR);
     }
     // Iterations are compared with what is a chunk's own.
-    let from_thread = a.sources.threads_own(a);
+    let from_thread = a.from_thread.get_or_init(|| FromThread::of(a));
     let mut all = std::iter::once(first).chain(ways_out.iter().copied());
     if all.any(|b| bound_operand(a, b).is_none_or(|op| from_thread.is_compared(a, b, op))) {
         return Err(UNCLEAR);
@@ -135,8 +135,7 @@ fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool
             let computes = loads || matches!(insn.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
             let base = dataflow::number(insn.memory_base());
             let own = base.is_some_and(|r| matches!(state.reg(r), Value::Stack(_)));
-            let calls = is_call(insn) && checked::called(a.module, insn).is_none();
-            let works = calls || vector || memory && !computes && !own;
+            let works = is_call(insn) || vector || memory && !computes && !own;
             found |= works && !reports && (block != first || i < compare);
         });
         if block != cycle.header {
@@ -251,7 +250,7 @@ pub(super) fn comparison_if(
     probe(&a.body.insns[decision.compare], start_at, order)
 }
 
-/// The probe before a comparing instruction, behind one that also computes the start; `start_at`: the operand that is the chunk's start; the order of the operands
+/// The probe before a comparing instruction; `start_at`: the operand that is the chunk's start; the order of the operands
 /// under which there is a chunk: strict, less (else greater), unsigned.
 pub(super) fn probe(
     insn: &Instruction,
@@ -262,7 +261,6 @@ pub(super) fn probe(
     let implied = match insn.mnemonic() {
         Mnemonic::Cmp => None,
         Mnemonic::Test => Some(0),
-        Mnemonic::Add | Mnemonic::Shl if insn.op0_kind() == OpKind::Register => Some(0),
         Mnemonic::Dec if start_at == 0 && insn.op0_kind() == OpKind::Register => Some(1),
         _ => return Err(UNCLEAR),
     };

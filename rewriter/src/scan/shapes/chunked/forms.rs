@@ -57,7 +57,10 @@ fn form<'x>(
 }
 
 /// The cycles of a loop, whether a minimum is chosen, and the question that only some threads come to it behind, with the way they take.
-pub(super) type Found<'x> = (Vec<&'x NaturalLoop>, bool, Option<(usize, usize)>);
+pub(super) type Found<'x> = (Vec<&'x NaturalLoop>, bool, Option<Question>);
+
+/// A block that asks which thread this is, and the way on which it goes to a cycle.
+pub(super) type Question = (usize, usize);
 
 /// Whether who comes from the first comparison, at `at`, to one of these cycles comes to one of them on all ways, and from there to
 /// another one or back to the same by that comparison only.

@@ -2,7 +2,6 @@
 
 use super::Run;
 use super::flags::{Flags, mask};
-use crate::scan::checked::{self, Checked};
 use crate::scan::dataflow::{self, Callee};
 use crate::scan::shapes::is_call;
 use crate::scan::slots::Slot;
@@ -215,24 +214,6 @@ impl Run<'_, '_, '_> {
             }
             Mnemonic::Div | Mnemonic::Idiv => self.divide(m, insn, state, size),
             _ if insn.is_jcc_short_or_near() || insn.is_jmp_short_or_near() => {}
-            _ if let Some(what) = checked::called(self.a.module, insn) => {
-                let [x, y] = [Register::RDI, Register::RSI].map(|r| self.read(m, state, r));
-                if what == Checked::Product
-                    && let Some((x, y)) = x.zip(y)
-                {
-                    self.note(x, y);
-                }
-                for n in [0, 1, 2, 6, 7, 8, 9, 10, 11] {
-                    m.regs[n] = None;
-                }
-                m.flags = None;
-                let value = match what {
-                    Checked::Negative => x.map(|x| what.of(x, 0)),
-                    _ => x.zip(y).map(|(x, y)| what.of(x, y)),
-                };
-                self.set_register(m, state, Register::RAX, value);
-                self.note_start(value);
-            }
             _ if is_call(insn) => {
                 let query = match dataflow::callee(self.a.module, insn, Some(state)) {
                     Callee::Runtime(n) => self.a.module.entries.callees[n].query(),

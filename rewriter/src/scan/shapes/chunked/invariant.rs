@@ -3,9 +3,8 @@
 
 use super::super::uses::{changed, is_read, is_write, slot};
 use super::super::{Analysis, is_call};
-use super::anew::Anew;
-use crate::scan::checked;
 use crate::scan::dataflow;
+use crate::scan::slots::Slot;
 use crate::scan::value::State;
 use iced_x86::{
     Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
@@ -21,7 +20,9 @@ pub(in super::super) struct FromThread {
 /// Where it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Places {
-    known: Anew,
+    registers: BTreeSet<Register>,
+    slots: BTreeSet<Slot>,
+    flags: bool,
     /// Somewhere on the stack too.
     elsewhere: bool,
 }
@@ -81,19 +82,21 @@ impl Places {
     /// What one of two ways brings.
     fn joined(&self, other: &Places) -> Places {
         Places {
-            known: self.known.joined(&other.known),
+            registers: &self.registers | &other.registers,
+            slots: &self.slots | &other.slots,
+            flags: self.flags || other.flags,
             elsewhere: self.elsewhere || other.elsewhere,
         }
     }
 
     fn holds(&self, register: Register) -> bool {
-        self.known.registers.contains(&register.full_register())
+        self.registers.contains(&register.full_register())
     }
 
     /// Whether memory that is read may hold it.
     fn is_in(&self, memory: &UsedMemory, state: &State) -> bool {
         match slot(memory, state) {
-            Some(at) => self.known.slots.contains(&at),
+            Some(at) => self.slots.contains(&at),
             None => self.elsewhere && is_frame(memory),
         }
     }
@@ -110,7 +113,7 @@ impl Places {
             return self.call(a, insn, state);
         }
         let info = info.info(insn);
-        let mut reads = self.known.flags && insn.rflags_read() != 0;
+        let mut reads = self.flags && insn.rflags_read() != 0;
         for used in info.used_registers().iter().filter(|r| is_read(r.access())) {
             reads |= self.holds(used.register());
         }
@@ -119,8 +122,8 @@ impl Places {
         reads |= read.any(|m| self.is_in(m, state));
         for place in memory.iter().filter(|m| is_write(m.access())) {
             match slot(place, state) {
-                Some(at) if reads => _ = self.known.slots.insert(at),
-                Some(at) if place.access() == OpAccess::Write => _ = self.known.slots.remove(&at),
+                Some(at) if reads => _ = self.slots.insert(at),
+                Some(at) if place.access() == OpAccess::Write => _ = self.slots.remove(&at),
                 Some(_) => {}
                 None => self.elsewhere |= reads && is_frame(place),
             }
@@ -132,32 +135,27 @@ impl Places {
             if always && !stack {
                 // What is left of a longer one doesn't matter to who writes a part of it.
                 let register = used.register().full_register();
-                self.known.set_register(register, reads);
+                match reads {
+                    true => _ = self.registers.insert(register),
+                    false => _ = self.registers.remove(&register),
+                }
             }
         }
         if insn.rflags_modified() != 0 {
-            self.known.flags = reads;
+            self.flags = reads;
         }
     }
 
-    /// What a call returns comes from it if it is that number, or computed from it.
+    /// What a call returns comes from it if it is that number.
     fn call(&mut self, a: &Analysis<'_, '_>, insn: &Instruction, state: &State) {
-        let computes = checked::called(a.module, insn).is_some();
-        let reads = computes
-            && [Register::RDI, Register::RSI]
-                .map(|r| self.holds(r))
-                .contains(&true);
         let changed = changed(a.module, insn);
         for n in (0..16).filter(|n| changed & 1 << n != 0) {
-            self.known.registers.remove(&(Register::RAX + n));
-        }
-        if reads {
-            self.known.set_register(Register::RAX, true);
+            self.registers.remove(&(Register::RAX + n));
         }
         if let dataflow::Callee::Runtime(n) = dataflow::callee(a.module, insn, Some(state)) {
             let query = a.module.entries.callees[n].query();
             if matches!(query, Some(Query::ThreadNum | Query::TeamNum)) {
-                self.known.registers.insert(Register::RAX);
+                self.registers.insert(Register::RAX);
             }
         }
     }

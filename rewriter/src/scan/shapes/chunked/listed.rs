@@ -1,0 +1,45 @@
+//! Cycles of chunks of which no loop was made; they are listed.
+//!
+//! Some are entered in several places: gcc at -O3 takes a test that doesn't change out of a chunk's iterations, and goes on from one form
+//! of them to the other. To others the first thread of a `master` before them comes on a way of its own, without a comparison.
+
+use super::super::reach::reached;
+use super::super::{Analysis, NaturalLoop};
+use super::asked;
+use super::compare::UNCOMPARED;
+use crate::scan::value::Value;
+
+/// Why chunks have no probe in a cycle that is no natural loop.
+const IRREDUCIBLE: &str = "its chunks' cycle is entered in several places";
+
+/// The cycle that a stride's block is in, and why its chunks have no probes: it is left where what comes from the numbers of the thread or
+/// of threads is compared. Its lowest block stands for the header of one that is no natural loop.
+pub(super) fn of_stride(
+    a: &Analysis<'_, '_>,
+    stride: usize,
+) -> Option<(NaturalLoop, &'static str)> {
+    let natural = a.cycles().iter().filter(|c| c.blocks.contains(&stride));
+    let within = natural.min_by_key(|c| c.blocks.len());
+    // Of a natural loop around it one round.
+    let is_inside = |b: usize| within.is_none_or(|c| c.blocks.contains(&b) && b != c.header);
+    let behind = reached(stride, is_inside, |b| &a.body.blocks[b].succs);
+    let before = reached(stride, is_inside, |b| &a.body.blocks[b].preds);
+    let (blocks, header, why) = match (within, behind.contains(&stride)) {
+        (_, true) => {
+            let blocks = &behind & &before;
+            let lowest = *blocks.first()?;
+            (blocks, lowest, IRREDUCIBLE)
+        }
+        (Some(c), false) => (c.blocks.clone(), c.header, UNCOMPARED),
+        (None, false) => return None,
+    };
+    let is_start = |v: Value| v.is_from_thread() || v.is_from_threads();
+    let cycle = NaturalLoop { header, blocks };
+    let mut ways_out = cycle.blocks.iter().filter(|&&b| a.leaves(b, &cycle));
+    let decides = |b| {
+        let decision = a.decisions.get(b);
+        decision.is_some_and(|d| asked::compares(d, is_start))
+    };
+    let found = ways_out.any(decides);
+    found.then_some((cycle, why))
+}
