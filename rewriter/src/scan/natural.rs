@@ -217,12 +217,7 @@ fn is_split(body: &Body, natural: &Natural, drafts: &[Draft]) -> bool {
     drafts.iter().filter(|d| !of_code(d)).any(|draft| {
         let deals = matches!(
             draft.probe(),
-            Some(
-                Probe::InlineChunk
-                    | Probe::InlineFirstChunk
-                    | Probe::InlineNextChunk
-                    | Probe::InlineLoopAgain
-            )
+            Some(Probe::InlineChunk | Probe::InlineNextChunk | Probe::InlineLoopAgain)
         );
         let is_part = matches!(draft.edge, Edge::Next | Edge::End);
         let begun = draft.region.map(|begin| inside(&drafts[begin]));

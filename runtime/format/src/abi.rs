@@ -57,8 +57,8 @@ pub use probe::Probe;
 
 /// Version of this interface; a runtime library leaves modules of another version alone. The first had 64 bytes for every
 /// site, and stubs that did what ways do; up to the third, trampolines saved all flags; the fourth had a window table
-/// without islands.
-pub const ABI_VERSION: u32 = 8;
+/// without islands; the eighth had a probe for chunks that begin without a comparison.
+pub const ABI_VERSION: u32 = 9;
 
 /// Name of the ELF note (with its terminating NUL, 8 bytes) and of the description's section.
 pub const NOTE_NAME: &[u8; 8] = b"ompfuse\0";

@@ -33,7 +33,6 @@ pub(crate) fn inline(
         Some(Probe::InlineMaster) => master(thread, register, site),
         Some(Probe::InlineLoopAgain) => loop_again(thread, registers, site),
         Some(Probe::InlineChunk) => chunk(thread, registers, site),
-        Some(Probe::InlineFirstChunk) => first_chunk(thread, site),
         Some(Probe::InlineNextChunk) => {
             let region = entry::region(site);
             if innermost_loop(thread) == Some(region) {
@@ -243,20 +242,6 @@ fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     } else {
         thread.close_to(|work| work.site.get() == region && work.construct.get() == construct);
     }
-}
-
-/// The same, where the team's first thread goes to its first chunk without a comparison.
-fn first_chunk(thread: &Thread, site: &SiteDesc) {
-    thread.end_all();
-    loops::open(
-        thread,
-        loop_construct(site),
-        entry::region(site),
-        0,
-        1,
-        None,
-    );
-    loops::begin_chunk(thread, 0);
 }
 
 /// How many threads, or teams, a loop's chunks are dealt to.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 macro_rules! probes {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// What a probe does. Numbers are never reused, those from 40 to 59 are for inline probes; names are those of
+        /// What a probe does. Numbers are never reused (47 was one), those from 40 to 59 are for inline probes; names are those of
         /// the pattern files.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
         #[repr(u8)]
@@ -120,9 +120,6 @@ probes! {
     /// Inline. As [`Probe::InlineLoopBegin`], but no loop begins: each one that has these bounds says so itself
     /// ([`Probe::InlineLoopAgain`]).
     InlineLoopShare = 46, "inline-loop-share";
-    /// Inline. The loop of site `region` begins as in [`Probe::InlineChunk`], with the chunk from iteration 0 on: of the first
-    /// thread of a team, whose way there has no comparison.
-    InlineFirstChunk = 47, "inline-first-chunk";
     /// Inline. A function of site `site` is entered: the stack pointer leads to its return address.
     FunctionEnter = 48, "function-enter";
     /// Inline. The function of site `region` is about to return, or to jump to another one: the stack pointer is what it was at the entry.
