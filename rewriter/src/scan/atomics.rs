@@ -37,7 +37,7 @@ pub(crate) fn add(
                 if bytes_may_hold(&code[..len.min(code.len())]) {
                     sweep(module, start, end, &mut found);
                 }
-                module.release.read(end - start);
+                module.madvise.read(end - start);
                 found.iter().map(|a| draft(module, start, a)).collect()
             }
         })

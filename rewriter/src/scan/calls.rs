@@ -7,7 +7,7 @@ use super::dataflow::{Callee, Flow, callee};
 use super::draft::Draft;
 use super::ident::Ident;
 use super::nearby::Nearby;
-use super::shapes::dealt;
+use super::shapes::kmpc_chunks;
 use super::value::{State, Value};
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
 use crate::thunk::{returns, through};
@@ -303,7 +303,7 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
             }
             if flags & IDENT_WORK_SECTIONS != 0 {
                 draft.construct = Construct::Sections;
-                draft.detail = Some(dealt::ONE_UNIT.into());
+                draft.detail = Some(kmpc_chunks::ONE_UNIT.into());
             } else if flags & IDENT_WORK_DISTRIBUTE != 0 {
                 draft.construct = Construct::Distribute;
             }

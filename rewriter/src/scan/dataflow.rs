@@ -1,9 +1,9 @@
 //! Forward constant propagation over a function's registers and stack slots.
 
 use super::Module;
-use super::asked::{Asked, Learnt};
 use super::cfg::Body;
 use super::ops::{Op, Ops};
+use super::refinement::{Learnt, Refinement};
 use super::slots::Slot;
 use super::step::{Exposed, Step};
 use super::value::{State, Value};
@@ -210,8 +210,10 @@ impl Flow {
             false => FxHashMap::default(),
         };
         let queries = ops.list.iter().any(Op::may_query);
-        let asks: Vec<_> = match queries {
-            true => (0..body.blocks.len()).map(|b| Asked::of(body, b)).collect(),
+        let refinements: Vec<_> = match queries {
+            true => (0..body.blocks.len())
+                .map(|b| Refinement::of(body, b))
+                .collect(),
             false => Vec::new(),
         };
         let order = Order::of(body);
@@ -221,7 +223,7 @@ impl Flow {
         loop {
             let mut step = Step::new(module, exposed, &names);
             step.guessed = std::mem::take(&mut guess);
-            let (starts, merged) = Flow::pass(body, &ops, &asks, &order, &mut step);
+            let (starts, merged) = Flow::pass(body, &ops, &refinements, &order, &mut step);
             let Some(confirmed) = step.confirmed() else {
                 // Paths with different stack pointers: only what is found by following values counts.
                 exposed = Exposed::default();
@@ -250,7 +252,7 @@ impl Flow {
     fn pass(
         body: &Body,
         ops: &Ops,
-        asks: &[Option<Asked>],
+        refinements: &[Option<Refinement>],
         order: &Order,
         step: &mut Step<'_, '_>,
     ) -> (Vec<Option<State>>, Option<(u64, u64)>) {
@@ -269,14 +271,14 @@ impl Flow {
             let Some(mut state) = starts[block].clone() else {
                 continue;
             };
-            let asked = asks.get(block).copied().flatten();
+            let refinement = refinements.get(block).copied().flatten();
             let ops = ops.of_block(block);
             let before =
-                ops.partition_point(|op| asked.is_none_or(|a| (op.insn as usize) < a.compare));
+                ops.partition_point(|op| refinement.is_none_or(|a| (op.insn as usize) < a.compare));
             for op in &ops[..before] {
                 step.run(&mut state, op);
             }
-            let learnt = asked.and_then(|a| a.learns(body, &state));
+            let learnt = refinement.and_then(|a| a.learns(body, &state));
             for op in &ops[before..] {
                 step.run(&mut state, op);
             }
@@ -290,7 +292,7 @@ impl Flow {
                 .iter()
                 .chain(&body.blocks[block].pads)
             {
-                let equal = asked.is_some_and(|a| a.enters == body.blocks[to].start);
+                let equal = refinement.is_some_and(|a| a.enters == body.blocks[to].start);
                 state.thread = thread;
                 match learnt {
                     Some(Learnt::Thread(number)) if equal => state.thread = Some(number),

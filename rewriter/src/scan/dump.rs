@@ -62,11 +62,11 @@ pub struct Cycle {
 /// # Errors
 /// As [`super::scan`].
 pub fn code(bytes: &[u8], path: &str) -> Result<Vec<Code>, ScanError> {
-    let (debug, choice) = (DebugFiles::default(), ScanOptions::default());
+    let (debug, options) = (DebugFiles::default(), ScanOptions::default());
     let (clock, progress) = (Clock::default(), Progress::default());
     let Read {
         module, candidates, ..
-    } = read(bytes, path, debug, choice, clock, progress)?;
+    } = read(bytes, path, debug, options, clock, progress)?;
     let (jobs, _) = function::jobs(&module, candidates);
     let pool = Pool::default();
     let mut all: Vec<Code> = jobs

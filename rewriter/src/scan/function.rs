@@ -13,7 +13,7 @@ use super::functions::Function;
 use super::names;
 use super::relays::{self, Relayed};
 use super::windows;
-use super::{Module, natural, regions, release, shapes, wanted};
+use super::{Module, madvise, natural, regions, shapes, wanted};
 use crate::model::Action;
 use crate::place::Placed;
 use ompfuse_format::abi::Probe;
@@ -181,7 +181,7 @@ pub(crate) fn jobs(module: &Module<'_>, candidates: Vec<u64>) -> (Vec<Job>, Vec<
         }));
     }
     // The whole code was searched for them.
-    module.release.read(release::STEP);
+    module.madvise.read(madvise::STEP);
     jobs.retain(|job| {
         let name = module.functions.get(job.function).base_name();
         !(module.entries.contains_runtime && name.is_some_and(names::is_runtime_internal))
@@ -289,7 +289,7 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
     let mut body = Body::build(module, scratch, job.function, &job.candidates);
     laps.end(Part::Decode);
     let function = module.functions.get(job.function);
-    module.release.read(function.end - function.start);
+    module.madvise.read(function.end - function.start);
     if let Some(trouble) = job.trouble {
         body.trouble.get_or_insert(trouble);
     }

@@ -8,14 +8,14 @@ pub(super) const STEP: u64 = 4 << 20;
 
 /// Counts what is read.
 #[derive(Debug)]
-pub(super) struct Release<'r> {
+pub(super) struct Madvise<'r> {
     read: AtomicU64,
     progress: Progress<'r>,
 }
 
-impl<'r> Release<'r> {
-    pub(super) fn new(progress: Progress<'r>) -> Release<'r> {
-        Release {
+impl<'r> Madvise<'r> {
+    pub(super) fn new(progress: Progress<'r>) -> Madvise<'r> {
+        Madvise {
             read: AtomicU64::new(0),
             progress,
         }
@@ -40,15 +40,15 @@ mod tests {
         let give_back = || {
             given.fetch_add(1, Ordering::Relaxed);
         };
-        let release = Release::new(Progress::default().releasing(&give_back));
+        let madvise = Madvise::new(Progress::default().releasing(&give_back));
         let so_far = || given.load(Ordering::Relaxed);
-        release.read(STEP - 1);
+        madvise.read(STEP - 1);
         assert_eq!(so_far(), 0);
-        release.read(1);
+        madvise.read(1);
         assert_eq!(so_far(), 1);
-        (0..20).for_each(|_| release.read(STEP / 10));
+        (0..20).for_each(|_| madvise.read(STEP / 10));
         assert_eq!(so_far(), 2);
-        release.read(5 * STEP);
+        madvise.read(5 * STEP);
         assert_eq!(so_far(), 3);
     }
 }

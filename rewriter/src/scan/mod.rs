@@ -6,7 +6,6 @@
 //! (`dataflow`, over the instructions' effects in `ops`); functions that call KMPC's interface, or that it hands over, are
 //! none of gcc's.
 
-mod asked;
 mod atomics;
 mod calls;
 mod candidates;
@@ -30,15 +29,16 @@ mod ident;
 mod image;
 mod jump_table;
 mod lsda;
+mod madvise;
 mod names;
 mod natural;
 mod nearby;
 mod no_return;
 mod numbering;
 mod ops;
+mod refinement;
 mod regions;
 mod relays;
-mod release;
 mod restartable;
 mod rules;
 mod search;
@@ -66,12 +66,12 @@ use function::Whole;
 use functions::Functions;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use image::{Image, Kind};
+use madvise::Madvise;
 use object::elf;
 use ompfuse_format::abi::OWN_FUNCTIONS;
 use ompfuse_format::site::{BinaryInfo, SelfDescription};
 use ompfuse_patterns::{Families, is_runtime_library, is_runtime_symbol};
 use ompfuse_progress::Progress;
-use release::Release;
 use rules::Rules;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -98,7 +98,7 @@ pub(crate) struct Module<'a> {
     /// Of looking at functions.
     progress: Progress<'a>,
     rules: Rules<'a>,
-    release: Release<'a>,
+    madvise: Madvise<'a>,
     /// See [`scan_scarce`].
     scarce: bool,
     /// Of each function whether it is a region of its own; empty where none is.
@@ -246,11 +246,11 @@ pub fn scan_debugged(
     debug: DebugFiles<'_>,
     progress: Progress<'_>,
 ) -> Result<Scan, ScanError> {
-    let choice = ScanOptions::default();
-    Ok(scan_with(bytes, path, debug, choice, Clock::default(), progress)?.0)
+    let options = ScanOptions::default();
+    Ok(scan_with(bytes, path, debug, options, Clock::default(), progress)?.0)
 }
 
-/// As [`scan_debugged`], with a choice of what is looked for. A file that doesn't use OpenMP is no error if something else is looked
+/// As [`scan_debugged`], with options of what is looked for. A file that doesn't use OpenMP is no error if something else is looked
 /// for and found.
 ///
 /// # Errors
@@ -259,10 +259,10 @@ pub fn scan_chosen(
     bytes: &[u8],
     path: &str,
     debug: DebugFiles<'_>,
-    choice: ScanOptions<'_>,
+    options: ScanOptions<'_>,
     progress: Progress<'_>,
 ) -> Result<Scan, ScanError> {
-    Ok(scan_with(bytes, path, debug, choice, Clock::default(), progress)?.0)
+    Ok(scan_with(bytes, path, debug, options, Clock::default(), progress)?.0)
 }
 
 /// What is looked for besides constructs, and how.
@@ -284,8 +284,8 @@ pub struct ScanOptions<'x> {
 /// As [`scan`].
 pub fn scan_timed(bytes: &[u8], path: &str) -> Result<(Scan, Times), ScanError> {
     let debug = DebugFiles::default();
-    let (choice, clock) = (ScanOptions::default(), Clock::running());
-    scan_with(bytes, path, debug, choice, clock, Progress::default())
+    let (options, clock) = (ScanOptions::default(), Clock::running());
+    scan_with(bytes, path, debug, options, clock, Progress::default())
 }
 
 /// What looking at functions is of a scan's time.
@@ -300,7 +300,7 @@ pub type Times = Vec<(&'static str, Duration)>;
 /// As [`scan`].
 #[doc(hidden)]
 pub fn scan_scarce(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
-    let choice = ScanOptions {
+    let options = ScanOptions {
         scarce: true,
         ..ScanOptions::default()
     };
@@ -308,7 +308,7 @@ pub fn scan_scarce(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
         bytes,
         path,
         DebugFiles::default(),
-        choice,
+        options,
         Progress::default(),
     )
 }
@@ -317,7 +317,7 @@ fn scan_with(
     bytes: &[u8],
     path: &str,
     debug: DebugFiles<'_>,
-    choice: ScanOptions<'_>,
+    options: ScanOptions<'_>,
     clock: Clock,
     progress: Progress<'_>,
 ) -> Result<(Scan, Times), ScanError> {
@@ -325,7 +325,7 @@ fn scan_with(
         module,
         binary,
         candidates,
-    } = read(bytes, path, debug, choice, clock, progress)?;
+    } = read(bytes, path, debug, options, clock, progress)?;
     let whole = function::find_all(&module, candidates);
     let scan = assemble(&module, whole, binary, debug);
     progress.advance(1.0 - OF_FUNCTIONS);
@@ -344,7 +344,7 @@ fn read<'a>(
     bytes: &'a [u8],
     path: &str,
     debug: DebugFiles<'_>,
-    choice: ScanOptions<'_>,
+    options: ScanOptions<'_>,
     clock: Clock,
     progress: Progress<'a>,
 ) -> Result<Read<'a>, ScanError> {
@@ -369,10 +369,10 @@ fn read<'a>(
     }
     let symbols = dynamic::static_symbols(&image);
     let (entries, functions) = rayon::join(
-        || Entries::collect(&image, &dynamic, &symbols, choice.calls),
+        || Entries::collect(&image, &dynamic, &symbols, options.calls),
         || Functions::collect(&image, &[&symbols, &dynamic.symbols]),
     );
-    let is_wished = choice.functions.is_some() || choice.loops.is_some();
+    let is_wished = options.functions.is_some() || options.loops.is_some();
     if !entries.are_any() && !is_wished {
         let path = path.to_owned();
         return Err(match entries::holds_nameless_runtime(&image) {
@@ -397,8 +397,8 @@ fn read<'a>(
         clock,
         progress: progress.part(OF_FUNCTIONS),
         rules: Rules::of(bytes),
-        release: Release::new(progress),
-        scarce: choice.scarce,
+        madvise: Madvise::new(progress),
+        scarce: options.scarce,
         wanted: Vec::new(),
         looped: Vec::new(),
     };
@@ -408,10 +408,10 @@ fn read<'a>(
     }
     let candidates = candidates::find(&module.image, &module.entries);
     discover::extend(&mut module, &candidates);
-    if let Some(wish) = choice.functions {
+    if let Some(wish) = options.functions {
         module.wanted = chosen(&module, wish, path, debug)?;
     }
-    if let Some(wish) = choice.loops {
+    if let Some(wish) = options.loops {
         module.looped = chosen(&module, wish, path, debug)?;
         binary.loops_of = wanted::entries(&module, &module.looped);
     }

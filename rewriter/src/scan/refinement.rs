@@ -17,7 +17,7 @@ const CYCLE: usize = 64;
 
 /// A branch on whether two things are equal, one of them a register.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct Refinement {
     /// The block that it ends.
     block: usize,
     /// Number of the comparing instruction.
@@ -37,9 +37,9 @@ pub(super) enum Learnt {
     Register(usize, Value),
 }
 
-impl Asked {
+impl Refinement {
     /// The branch at a block's end, if it is one.
-    pub(super) fn of(body: &Body, block: usize) -> Option<Asked> {
+    pub(super) fn of(body: &Body, block: usize) -> Option<Refinement> {
         let branch = body.last(block)?;
         let (enters, otherwise) = match branch.mnemonic() {
             Mnemonic::Je => (branch.near_branch_target(), branch.next_ip()),
@@ -67,7 +67,7 @@ impl Asked {
         let with_other = insn.mnemonic() == Mnemonic::Cmp
             && (is_register(0) || is_register(1))
             && body.insns[compare].next_ip() == branch.ip();
-        (enters != otherwise && (constant.is_some() || with_other)).then_some(Asked {
+        (enters != otherwise && (constant.is_some() || with_other)).then_some(Refinement {
             block,
             compare,
             enters,

@@ -29,7 +29,7 @@ pub(super) fn pointers(module: &Module<'_>) -> Vec<u64> {
                 let halves = bytes.chunks_exact(STEP).filter_map(|half| u32_at(half, 0));
                 found.extend(halves.map(u64::from).filter(is_inside));
             }
-            module.release.read(bytes.len() as u64);
+            module.madvise.read(bytes.len() as u64);
         }
     }
     found.sort_unstable();

@@ -5,7 +5,7 @@ use super::cfg::Body;
 use super::draft::Draft;
 use super::image::Kind;
 use super::relays::Relayed;
-use super::shapes::{again, dealt};
+use super::shapes::{again, kmpc_chunks};
 use crate::model::Action;
 use crate::place::{self, Finder, Ground, Placed, Request, too_few};
 use crate::unwind::Row;
@@ -161,7 +161,7 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
     let begin = drafts[d].region.unwrap_or(d);
     if drafts[d].probe() == Some(Probe::InlineNextChunk) {
         // The loop is recorded all the same, with one unit for all chunks of a thread.
-        dealt::tell(&mut drafts[begin], false);
+        kmpc_chunks::tell(&mut drafts[begin], false);
         return drafts[d].skip(reason.to_owned());
     }
     let reason = if begin == d {

@@ -3,7 +3,7 @@
 use super::division::Division;
 use super::loops::Shape;
 use super::repeated::{self, REPEATED};
-use super::{Analysis, NaturalLoop, uses};
+use super::{Analysis, NaturalLoop, def_use};
 use crate::model::{Action, ProbeSpec};
 use crate::scan::draft::Draft;
 use ompfuse_format::abi::{MAX_FOLLOWERS, Probe};
@@ -168,7 +168,7 @@ pub(super) fn add_sharers(
                 drafts[begin].inline(again(shape.share));
                 if repeated::passes_by(a, id, &cycles, &[branch]) {
                     drafts[begin].skip(REPEATED);
-                } else if uses::iterates_beside(a, id, branch, &cycles, drafts) {
+                } else if def_use::iterates_beside(a, id, branch, &cycles, drafts) {
                     drafts[begin].skip("its iterations begin in front of its test");
                 }
                 out.push(Sharer {
@@ -342,7 +342,7 @@ fn threads(
         if round > 0 && !here.is_empty() {
             if !places
                 .iter()
-                .all(|&p| uses::is_loop(a, p, id, &here, drafts))
+                .all(|&p| def_use::is_loop(a, p, id, &here, drafts))
             {
                 return (out, UNCLEAR);
             }

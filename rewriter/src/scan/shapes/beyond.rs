@@ -2,7 +2,7 @@
 //! cycle is entered in several places, say. They are listed.
 
 use super::loops::Shape;
-use super::{Analysis, again, uses};
+use super::{Analysis, again, def_use};
 use crate::scan::draft::Draft;
 use iced_x86::{Mnemonic, OpKind};
 use ompfuse_format::site::{Edge, Outcome};
@@ -62,7 +62,7 @@ pub(super) fn list(
             for register in [insn.memory_base(), insn.memory_index()] {
                 let unknown =
                     |id: &u64| shares.contains_key(id) && !known.contains(&(*id, insn.ip()));
-                if let Some(id) = uses::division(register, state).filter(unknown) {
+                if let Some(id) = def_use::division(register, state).filter(unknown) {
                     found.entry(id).or_insert(insn.ip());
                 }
             }

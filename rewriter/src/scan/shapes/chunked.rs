@@ -2,21 +2,21 @@
 //! and a stride computed from the number of threads. A probe stands before each comparison of a chunk's start with the
 //! bound.
 
-mod asked;
-mod bound;
 mod compare;
 mod forms;
+mod invariant;
 mod listed;
+mod rank_tests;
 
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::value::{State, Value};
-pub(super) use bound::FromThread;
 use compare::UNCOMPARED;
 use forms::{Dealt, Found, Question, dealt};
 use iced_x86::{ConditionCode, Instruction, Mnemonic};
+pub(super) use invariant::FromThread;
 use ompfuse_format::Construct;
 use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
@@ -103,7 +103,8 @@ impl<'x> Cycles<'x> {
         for candidate in candidates {
             let cycle = candidate.cycles[0];
             let at = candidate.at;
-            let asked = asked::before(a, Some(at), cycle, &firsts).filter(|_| !candidate.minimum);
+            let asked =
+                rank_tests::before(a, Some(at), cycle, &firsts).filter(|_| !candidate.minimum);
             if candidate.is_loop && is_apart(a, at, cycle, drafts) {
                 out.uncompared.push((cycle, asked));
             } else if candidate.is_loop {
@@ -237,7 +238,7 @@ fn others(
     let none = BTreeSet::new();
     let is_apart = |(cycle, _): &(NaturalLoop, _)| {
         let mut headers = candidates.iter().map(|c| c.cycles[0].header);
-        let is_shared = asked::before(a, None, cycle, &none).is_none();
+        let is_shared = rank_tests::before(a, None, cycle, &none).is_none();
         is_shared && !headers.any(|h| cycle.blocks.contains(&h))
     };
     found.filter(is_apart).collect()
@@ -361,7 +362,7 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
             let before = !cycle.blocks.contains(b) && a.dom.dominates(**b, cycle.header);
             // Another loop's doesn't decide about this one.
             let decides = before && !a.post.dominates(cycle.header, **b);
-            decides && (!asked::is_another(a, **b, cycle) || has_minimum(a, cycle))
+            decides && (!rank_tests::is_another(a, **b, cycle) || has_minimum(a, cycle))
         })
         .map(address)
         .or_else(|| check_inside(a, cycle))

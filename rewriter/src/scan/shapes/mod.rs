@@ -5,10 +5,11 @@ mod beyond;
 mod block_set;
 mod chunked;
 mod copies;
-pub(super) mod dealt;
+mod def_use;
 mod division;
 mod ends;
 mod fused;
+pub(super) mod kmpc_chunks;
 mod loops;
 mod master;
 mod place_ends;
@@ -17,7 +18,6 @@ mod repeated;
 mod several;
 mod shares;
 mod single;
-mod uses;
 mod ways;
 
 use super::Module;
@@ -101,9 +101,9 @@ impl Decision {
 /// (`queried`), or is a part of a construct that begins with a call.
 pub(crate) fn possible(queried: bool, drafts: &[Draft]) -> bool {
     queried
-        || drafts
-            .iter()
-            .any(|d| dealt::is_chunked(d) || dealt::is_sections(d) || single::lacks_end(d))
+        || drafts.iter().any(|d| {
+            kmpc_chunks::is_chunked(d) || kmpc_chunks::is_sections(d) || single::lacks_end(d)
+        })
 }
 
 /// Finds what [`find`] finds in a function that asks for no numbers and has no `single` without end: the chunks of loops
@@ -117,12 +117,12 @@ pub(crate) fn find_dealt(
     let flow = Flow::default();
     let parts = (BTreeMap::new(), Noticed::default());
     let analysis = Analysis::new(module, body, &flow, false, own, parts, drafts);
-    dealt::find(&analysis, drafts);
+    kmpc_chunks::find(&analysis, drafts);
 }
 
 /// Whether [`find_dealt`] is enough for a function that asks for no numbers.
 pub(crate) fn only_dealt(drafts: &[Draft]) -> bool {
-    let needs_values = |d: &Draft| single::lacks_end(d) || dealt::is_sections(d);
+    let needs_values = |d: &Draft| single::lacks_end(d) || kmpc_chunks::is_sections(d);
     !drafts.iter().any(needs_values)
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn find(
         loops::find(&mut analysis, drafts);
         chunked::find(&analysis, drafts);
     }
-    dealt::find(&analysis, drafts);
+    kmpc_chunks::find(&analysis, drafts);
     single::find(&analysis, drafts);
     if queried {
         master::find(&analysis, drafts);

@@ -1,8 +1,8 @@
 //! Static loops whose iterations are executed again without passing what begins the loop: where a loop is in a cycle, and nobody
 //! waits behind it, gcc may divide and test once, in front of all rounds.
 
+use super::def_use::{changed, is_read, is_write, slot};
 use super::reach::reached;
-use super::uses::{changed, is_read, is_write, slot};
 use super::{Analysis, NaturalLoop, again, is_call};
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;

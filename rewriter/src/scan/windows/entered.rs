@@ -2,7 +2,7 @@
 
 use crate::scan::image::Kind;
 use crate::scan::search::{self, Span};
-use crate::scan::{Module, release, traced};
+use crate::scan::{Module, madvise, traced};
 use iced_x86::{Decoder, DecoderOptions};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTre
             out.extend(search::made(piece, va, absolute, |to| {
                 (map.may_hold(to) && inside(to)).then_some(to)
             }));
-            module.release.read(piece.len() as u64);
+            module.madvise.read(piece.len() as u64);
         }
     }
     branches.sort_unstable();
@@ -62,7 +62,7 @@ pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTre
 }
 
 /// Bytes that are searched before memory is given back.
-const PIECE: usize = release::STEP as usize;
+const PIECE: usize = madvise::STEP as usize;
 /// Bytes of the longest branch that is searched for.
 const LONGEST: usize = 6;
 

@@ -1,8 +1,8 @@
 //! The comparisons of chunks' starts with the bound, and the probes before them.
 
 use super::super::{Analysis, Decision, NaturalLoop, is_call};
-use super::bound::FromThread;
 use super::forms::FORMS;
+use super::invariant::FromThread;
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::value::Value;

@@ -5,8 +5,8 @@
 
 use super::super::reach::reached;
 use super::super::{Analysis, NaturalLoop};
-use super::asked;
 use super::compare::UNCOMPARED;
+use super::rank_tests;
 use crate::scan::value::Value;
 
 /// Why chunks have no probe in a cycle that is no natural loop.
@@ -38,7 +38,7 @@ pub(super) fn of_stride(
     let mut ways_out = cycle.blocks.iter().filter(|&&b| a.leaves(b, &cycle));
     let decides = |b| {
         let decision = a.decisions.get(b);
-        decision.is_some_and(|d| asked::compares(d, is_start))
+        decision.is_some_and(|d| rank_tests::compares(d, is_start))
     };
     let found = ways_out.any(decides);
     found.then_some((cycle, why))

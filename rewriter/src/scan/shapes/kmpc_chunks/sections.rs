@@ -2,7 +2,7 @@
 //! the last. What the optimiser leaves of it is one section per round of a cycle if something in it begins with that first number, and
 //! grows by one in each round: rounds that were peeled off or unrolled would leave another number, or grow it by more.
 
-use super::super::uses::{changed, is_write, slot};
+use super::super::def_use::{changed, is_write, slot};
 use super::super::{Analysis, NaturalLoop, is_call};
 use crate::scan::dataflow::{self, immediate, number};
 use crate::scan::slots::Slot;
