@@ -1,9 +1,7 @@
 //! A function's instructions and basic blocks, found by following its branches.
 
-use super::dom::Dominators;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Numbers of blocks: seldom more than two.
@@ -59,13 +57,6 @@ fn is_implied(kind: OpKind) -> bool {
             | OpKind::MemoryESEDI
             | OpKind::MemoryESRDI
     )
-}
-
-/// A cycle of blocks with one entry ([Loops] section 9.6).
-#[derive(Debug)]
-pub(crate) struct NaturalLoop {
-    pub header: usize,
-    pub blocks: BTreeSet<usize>,
 }
 
 /// A function's code.
@@ -146,50 +137,5 @@ impl Body {
     /// A block's last instruction.
     pub(crate) fn last(&self, block: usize) -> Option<&Instruction> {
         self.block_insns(block).last()
-    }
-
-    /// Every cycle with one entry, by header. `over`: which blocks are on all ways to others.
-    pub(crate) fn natural_loops(&self, over: &Dominators) -> Vec<NaturalLoop> {
-        let mut out = Vec::new();
-        for header in 0..self.blocks.len() {
-            let is_latch = |p: &&usize| over.dominates(header, **p);
-            let latches = self.blocks[header].preds.iter().filter(is_latch);
-            let mut work: Vec<usize> = latches.copied().collect();
-            if work.is_empty() {
-                continue;
-            }
-            let mut blocks = BTreeSet::from([header]);
-            while let Some(block) = work.pop() {
-                if blocks.insert(block) {
-                    work.extend_from_slice(&self.blocks[block].preds);
-                }
-            }
-            out.push(NaturalLoop { header, blocks });
-        }
-        out
-    }
-
-    /// Dominators, from the function's beginning.
-    pub(crate) fn dominators(&self) -> Dominators {
-        let succs: Vec<&[usize]> = self.blocks.iter().map(|b| &b.succs[..]).collect();
-        Dominators::compute(&succs, self.roots.first().copied().unwrap_or(0))
-    }
-
-    /// Post-dominators. The last node, numbered `blocks.len()`, is every way out of the function.
-    pub(crate) fn post_dominators(&self) -> Dominators {
-        let out = self.blocks.len();
-        let mut reverse = vec![Blocks::new(); out + 1];
-        for (i, block) in self.blocks.iter().enumerate() {
-            for &to in &block.succs {
-                reverse[to].push(i);
-            }
-            if matches!(
-                block.exit,
-                Exit::Return | Exit::Tail(_) | Exit::TailIndirect
-            ) {
-                reverse[out].push(i);
-            }
-        }
-        Dominators::compute(&reverse, out)
     }
 }

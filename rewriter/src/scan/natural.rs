@@ -3,9 +3,9 @@
 //! probe has no room gets none. What a natural loop is: [Loops] section 9.6.
 
 use super::Module;
-use super::cfg::{Blocks, Body, Exit, NaturalLoop};
-use super::dom::Dominators;
+use super::cfg::{Blocks, Body, Exit};
 use super::draft::Draft;
+use super::graph::{Dominators, NaturalLoop, retreating};
 use super::relays::Relayed;
 use super::{wanted, windows};
 use crate::model::ProbeSpec;
@@ -314,7 +314,7 @@ impl Graph {
         let root = succs.len();
         succs.push(body.roots.iter().copied().collect());
         let over = Dominators::compute(&succs, root);
-        let back = retreating(&succs, root);
+        let back = retreating(&succs, &[root]);
         Graph { succs, over, back }
     }
 
@@ -365,32 +365,4 @@ impl Graph {
         let odd = back.filter(|(from, to)| !self.over.dominates(*to, *from));
         odd.map(|&(_, to)| to).collect()
     }
-}
-
-/// Edges that a walk from the root finds to lead to a block that it is in.
-fn retreating(succs: &[Blocks], root: usize) -> Vec<(usize, usize)> {
-    let mut out = Vec::new();
-    let mut seen = vec![false; succs.len()];
-    let mut inside = vec![false; succs.len()];
-    let mut stack = vec![(root, 0)];
-    (seen[root], inside[root]) = (true, true);
-    while let Some((node, next)) = stack.last_mut() {
-        let node = *node;
-        match succs[node].get(*next) {
-            Some(&to) => {
-                *next += 1;
-                if inside[to] {
-                    out.push((node, to));
-                } else if !seen[to] {
-                    (seen[to], inside[to]) = (true, true);
-                    stack.push((to, 0));
-                }
-            }
-            None => {
-                inside[node] = false;
-                stack.pop();
-            }
-        }
-    }
-    out
 }

@@ -3,7 +3,7 @@
 
 use super::Module;
 use super::cfg::Body;
-use super::dom::Dominators;
+use super::graph::Dominators;
 use super::ops::{CALLEE, CONST, Kind, MEMORY, NONE, Op, Reducer};
 use super::value::Value;
 use std::cell::{Cell, OnceCell, RefCell};

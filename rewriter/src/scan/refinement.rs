@@ -115,23 +115,16 @@ impl Refinement {
             })
         };
         let others = body.blocks[self.block].succs.iter().copied();
-        let mut work: Vec<usize> = others
-            .filter(|&s| body.blocks[s].start != self.enters)
-            .collect();
+        let others = others.filter(|&s| body.blocks[s].start != self.enters);
         // What is before it without passing it, and what is behind it.
         let mut ahead = BTreeSet::new();
-        while let Some(block) = work.pop().filter(|_| ahead.len() < CYCLE) {
-            if ahead.insert(block) && block != self.block {
-                work.extend_from_slice(&body.blocks[block].succs);
-            }
+        body.forwards(others, |b| {
+            ahead.len() < CYCLE && ahead.insert(b) && b != self.block
+        });
+        if !ahead.contains(&self.block) {
+            return false;
         }
-        let mut around = BTreeSet::new();
-        let mut work = vec![self.block];
-        while let Some(block) = work.pop().filter(|_| ahead.contains(&self.block)) {
-            if ahead.contains(&block) && around.insert(block) {
-                work.extend_from_slice(&body.blocks[block].preds);
-            }
-        }
-        around.into_iter().any(counted)
+        let around = body.backwards([self.block], |b| ahead.contains(&b));
+        around.iter().any(counted)
     }
 }

@@ -103,17 +103,10 @@ pub(super) fn tests_in_iterations(a: &Analysis<'_, '_>, division: &Division, fir
         return true;
     }
     // A cycle with two entries is none of these: from the branch back to it, without a new round of those around it.
-    let mut seen: BTreeSet<usize> = around.map(|c| c.header).collect();
-    seen.insert(division.block);
-    let mut work = vec![first];
-    while let Some(block) = work.pop() {
-        let succs = &a.body.blocks[block].succs;
-        if succs.contains(&first) && !seen.contains(&first) {
-            return true;
-        }
-        work.extend(succs.iter().copied().filter(|s| seen.insert(*s)));
-    }
-    false
+    let mut passed: BTreeSet<usize> = around.map(|c| c.header).collect();
+    passed.insert(division.block);
+    let mut succs = a.body.blocks[first].succs.iter();
+    !passed.contains(&first) && succs.any(|&s| a.leads_to(s, first, &passed))
 }
 
 /// Why the loop can't be followed, if the compiler put its test before a cycle in which it is executed again and again.

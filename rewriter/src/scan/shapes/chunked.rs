@@ -250,17 +250,12 @@ fn is_apart(a: &Analysis<'_, '_>, at: u64, cycle: &NaturalLoop, drafts: &[Draft]
     let Some(from) = a.body.block_at(at).filter(|b| !cycle.blocks.contains(b)) else {
         return false;
     };
-    let mut seen = BTreeSet::from([from]);
-    let mut work = vec![cycle.header];
-    while let Some(block) = work.pop() {
-        if seen.insert(block) {
-            if a.closing_in(block, drafts).is_some() {
-                return true;
-            }
-            work.extend_from_slice(&a.body.blocks[block].preds);
-        }
-    }
-    false
+    let mut ends = false;
+    a.body.backwards([cycle.header], |block| {
+        ends |= block != from && a.closing_in(block, drafts).is_some();
+        !ends && block != from
+    });
+    ends
 }
 
 /// Whether the function asks which team it is of, and not which thread it is: its loops are dealt to teams.

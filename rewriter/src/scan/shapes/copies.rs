@@ -1,9 +1,9 @@
 //! Paths that don't meet again: which code on them belongs to a construct, and which follows it in several copies.
 
 use super::Analysis;
-use super::block_set::BlockSet;
 use super::ends::{Ways, is_plain_move};
 use crate::scan::cfg::Exit;
+use crate::scan::graph::BlockSet;
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 
 /// The longest code behind a construct that is compared with its copies, in instructions.
@@ -12,14 +12,7 @@ const MAX_COPY: usize = 64;
 impl Analysis<'_, '_> {
     /// Blocks that one side of a branch leads to.
     pub(super) fn side(&self, branch: usize, side: usize) -> BlockSet {
-        let mut seen = BlockSet::none(self.body.blocks.len());
-        let mut work = vec![side];
-        while let Some(b) = work.pop() {
-            if b != branch && seen.insert(b) {
-                work.extend_from_slice(&self.body.blocks[b].succs);
-            }
-        }
-        seen
+        self.body.forwards([side], |b| b != branch)
     }
 
     /// Whether a block (or another with the same exit) is reached on both sides of a branch: then it is behind what

@@ -3,8 +3,8 @@
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
-use crate::scan::dom::post_order;
 use crate::scan::draft::Draft;
+use crate::scan::graph::post_order;
 use crate::scan::value::{State, Value};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
@@ -115,32 +115,19 @@ pub(super) fn displaced(
         .decisions
         .get(&first)
         .map_or(0, |d| a.body.insns[d.compare].ip());
-    let mut seen = BTreeSet::new();
-    let mut work = vec![division.block];
-    while let Some(block) = work.pop() {
-        if !seen.insert(block) {
-            continue;
+    let mut others = false;
+    a.body.forwards([division.block], |block| {
+        if block != division.block && !a.dom.dominates(division.block, block) {
+            return false;
         }
         let between = |ip: u64| {
             (block != division.block || ip > division.insn.ip()) && (block != first || ip < compare)
         };
-        let calls = a.body.block_insns(block).iter().map(Instruction::ip);
-        if calls
-            .filter(|&ip| between(ip))
-            .any(|ip| a.calls.contains_key(&ip))
-        {
-            return Some("another construct stands between its division and the loop");
-        }
-        if block != first {
-            work.extend(
-                a.body.blocks[block]
-                    .succs
-                    .iter()
-                    .filter(|s| a.dom.dominates(division.block, **s)),
-            );
-        }
-    }
-    None
+        let mut insns = a.body.block_insns(block).iter().map(Instruction::ip);
+        others |= insns.any(|ip| between(ip) && a.calls.contains_key(&ip));
+        !others && block != first
+    });
+    others.then_some("another construct stands between its division and the loop")
 }
 
 pub(super) fn add_begin(

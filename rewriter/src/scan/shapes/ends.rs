@@ -122,22 +122,17 @@ impl Analysis<'_, '_> {
     /// Follows every path behind the branch until it joins, meets a barrier or leaves the function.
     fn ways(&self, block: usize, join: Option<usize>, drafts: &[Draft]) -> Ways {
         let mut ways = Ways::default();
-        let mut seen = BTreeSet::new();
-        let mut work = self.body.blocks[block].succs.to_vec();
-        while let Some(b) = work.pop() {
+        let succs = self.body.blocks[block].succs.iter().copied();
+        self.body.forwards(succs, |b| {
             if Some(b) == join {
                 ways.joins = true;
-                continue;
-            }
-            if !seen.insert(b) {
-                continue;
+                return false;
             }
             if let Some(at) = self.closing_in(b, drafts) {
                 ways.closings.insert(at);
-                continue;
+                return false;
             }
-            let exit = self.body.blocks[b].exit;
-            match exit {
+            match self.body.blocks[b].exit {
                 Exit::Return if self.is_outlined() => {
                     ways.returns.insert(b);
                 }
@@ -151,22 +146,17 @@ impl Analysis<'_, '_> {
                 }
                 Exit::None | Exit::Dead => {}
             }
-            work.extend_from_slice(&self.body.blocks[b].succs);
-        }
+            true
+        });
         ways
     }
 
     /// Blocks between the branch of `block` and what ends the construct.
     pub(crate) fn extent(&self, block: usize, drafts: &[Draft]) -> BTreeSet<usize> {
         let join = self.post.parent(block);
-        let mut seen = BTreeSet::new();
-        let mut work = self.body.blocks[block].succs.to_vec();
-        while let Some(b) = work.pop() {
-            if Some(b) != join && self.closing_in(b, drafts).is_none() && seen.insert(b) {
-                work.extend_from_slice(&self.body.blocks[b].succs);
-            }
-        }
-        seen
+        let succs = self.body.blocks[block].succs.iter().copied();
+        let inside = |b| Some(b) != join && self.closing_in(b, drafts).is_none();
+        self.body.forwards(succs, inside).iter().collect()
     }
 
     /// The call in a block that ends every open work-sharing construct.

@@ -10,7 +10,6 @@ use crate::scan::draft::Draft;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Edge;
-use std::collections::BTreeSet;
 
 /// Adds the places where the next chunk begins. Where the cycle isn't found, all chunks of a thread are one unit.
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
@@ -120,24 +119,16 @@ fn ends(a: &Analysis<'_, '_>, begin: usize, drafts: &[Draft]) -> Vec<usize> {
 
 /// Whether anything is called between the loop's begin and its cycle.
 fn calls_before(a: &Analysis<'_, '_>, begin: u64, init: usize, cycle: &NaturalLoop) -> bool {
-    let mut seen = BTreeSet::from([cycle.header]);
-    let mut work: Vec<usize> = a.body.blocks[cycle.header]
-        .preds
-        .iter()
-        .copied()
-        .filter(|b| !cycle.blocks.contains(b))
-        .collect();
-    while let Some(block) = work.pop() {
-        if !seen.insert(block) {
-            continue;
+    let preds = a.body.blocks[cycle.header].preds.iter().copied();
+    let before = preds.filter(|b| !cycle.blocks.contains(b));
+    let mut calls = false;
+    a.body.backwards(before, |block| {
+        if block == cycle.header {
+            return false;
         }
         let mut insns = a.body.block_insns(block).iter();
-        if insns.any(|i| super::is_call(i) && (block != init || i.ip() > begin)) {
-            return true;
-        }
-        if block != init {
-            work.extend_from_slice(&a.body.blocks[block].preds);
-        }
-    }
-    false
+        calls |= insns.any(|i| super::is_call(i) && (block != init || i.ip() > begin));
+        !calls && block != init
+    });
+    calls
 }

@@ -2,7 +2,6 @@
 
 pub(super) mod again;
 mod beyond;
-mod block_set;
 mod chunked;
 mod copies;
 mod def_use;
@@ -21,10 +20,10 @@ mod single;
 mod ways;
 
 use super::Module;
-use super::cfg::{Body, NaturalLoop};
+use super::cfg::Body;
 use super::dataflow::{self, Flow};
-use super::dom::{self, Dominators};
 use super::draft::Draft;
+use super::graph::{Dominators, NaturalLoop};
 use super::value::{State, Value};
 use crate::model::ProbeSpec;
 use iced_x86::{FlowControl, Instruction, Mnemonic};
@@ -322,21 +321,9 @@ impl<'m, 'a> Analysis<'m, 'a> {
 
     /// Whether all cycles are entered in one place.
     fn is_reducible(&self) -> bool {
-        *self.reducible.get_or_init(|| {
-            let blocks = &self.body.blocks;
-            let edge = |b: usize, n: usize| blocks[b].succs.get(n).copied();
-            let order = dom::post_order(blocks.len(), &self.body.roots, edge);
-            let mut place = vec![0; blocks.len()];
-            for (n, &block) in order.iter().enumerate() {
-                place[block] = n;
-            }
-            // Of a cycle one edge leads back: to what all of it is behind.
-            let leads_back = |b: usize, s: usize| place[s] >= place[b];
-            order.iter().all(|&b| {
-                let mut succs = blocks[b].succs.iter();
-                succs.all(|&s| !leads_back(b, s) || self.dom.dominates(s, b))
-            })
-        })
+        *self
+            .reducible
+            .get_or_init(|| self.body.is_reducible(&self.dom))
     }
 
     fn visit(&self, block: usize, f: impl FnMut(usize, &Instruction, &State)) {

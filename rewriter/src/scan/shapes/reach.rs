@@ -1,9 +1,9 @@
 //! What control reaches from a place before it meets something that ends open constructs.
 
-use super::block_set::BlockSet;
 use super::{Analysis, is_call, master};
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
+use crate::scan::graph::BlockSet;
 use ompfuse_format::abi::Probe;
 use std::collections::BTreeSet;
 
@@ -22,22 +22,6 @@ pub(super) struct Reach {
     pub exits: BTreeSet<usize>,
     /// The thread's number is compared with a constant.
     pub asks: bool,
-}
-
-/// What a block's neighbours lead to: those that follow, or those in front. The block itself is among them if it is in a cycle.
-pub(super) fn reached<'x>(
-    from: usize,
-    is_inside: impl Fn(usize) -> bool,
-    neighbours: impl Fn(usize) -> &'x [usize],
-) -> BTreeSet<usize> {
-    let mut seen = BTreeSet::new();
-    let mut work = neighbours(from).to_vec();
-    while let Some(block) = work.pop() {
-        if is_inside(block) && seen.insert(block) {
-            work.extend_from_slice(neighbours(block));
-        }
-    }
-    seen
 }
 
 impl Analysis<'_, '_> {
@@ -81,17 +65,7 @@ impl Analysis<'_, '_> {
 
     /// Whether control comes from a block to another without passing one of `others` in between.
     pub(super) fn leads_to(&self, from: usize, to: usize, others: &BTreeSet<usize>) -> bool {
-        let mut seen = BlockSet::none(self.body.blocks.len());
-        let mut work = vec![from];
-        while let Some(block) = work.pop() {
-            if block == to {
-                return true;
-            }
-            if !others.contains(&block) && seen.insert(block) {
-                work.extend_from_slice(&self.body.blocks[block].succs);
-            }
-        }
-        false
+        self.body.reaches(from, to, |b| others.contains(&b))
     }
 
     /// The blocks from which control comes to one of `targets` without passing one that `ends` is true of in between.
@@ -100,19 +74,10 @@ impl Analysis<'_, '_> {
         targets: impl IntoIterator<Item = usize>,
         ends: impl Fn(&usize) -> bool,
     ) -> BlockSet {
-        let mut found = BlockSet::none(self.body.blocks.len());
-        let mut work: Vec<usize> = targets.into_iter().collect();
-        for &target in &work {
-            found.insert(target);
-        }
-        while let Some(block) = work.pop() {
-            for &before in &self.body.blocks[block].preds {
-                if !ends(&before) && found.insert(before) {
-                    work.push(before);
-                }
-            }
-        }
-        found
+        let targets: BTreeSet<usize> = targets.into_iter().collect();
+        let is_target = |b: &usize| targets.contains(b);
+        self.body
+            .backwards(targets.iter().copied(), |b| is_target(&b) || !ends(&b))
     }
 
     /// What control reaches from these places, which may be what ends something themselves.

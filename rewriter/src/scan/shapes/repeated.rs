@@ -2,7 +2,6 @@
 //! waits behind it, gcc may divide and test once, in front of all rounds.
 
 use super::def_use::{changed, is_read, is_write, slot};
-use super::reach::reached;
 use super::{Analysis, NaturalLoop, again, is_call};
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
@@ -31,7 +30,7 @@ pub(super) fn passes_by(
     };
     let mut outermost = cycles.iter().filter(|c| !is_inside(c));
     outermost.any(|c| {
-        let around = around(a, c.header, begins);
+        let around = a.body.around(c.header, |b| !begins.contains(&b));
         !around.is_subset(&c.blocks) && Round::of(a, c, &around).begins_anew(c, id)
     })
 }
@@ -51,17 +50,6 @@ pub(super) fn passes_by_test(
     };
     let own: Vec<&NaturalLoop> = a.cycles().iter().filter(own).collect();
     passes_by(a, id, &own, begins)
-}
-
-/// The blocks on ways from a block back to it that pass none of others.
-fn around(a: &Analysis<'_, '_>, block: usize, others: &[usize]) -> BTreeSet<usize> {
-    let is_inside = |b: usize| !others.contains(&b);
-    if !is_inside(block) {
-        return BTreeSet::new();
-    }
-    let behind = reached(block, is_inside, |b| &a.body.blocks[b].succs);
-    let before = reached(block, is_inside, |b| &a.body.blocks[b].preds);
-    &behind & &before
 }
 
 /// A general or vector register, or a place on the stack.

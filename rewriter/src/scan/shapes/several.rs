@@ -5,6 +5,7 @@ use super::loops::Shape;
 use super::{Analysis, NaturalLoop};
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
+use crate::scan::graph::walk;
 use std::collections::BTreeSet;
 
 impl Analysis<'_, '_> {
@@ -21,22 +22,20 @@ impl Analysis<'_, '_> {
         let is_test = |b: &usize| shape.others.contains(b) && !body.contains(b);
         // Backwards from the loop every way comes from a test, with nothing between that ends or begins another construct.
         let mut tests = BTreeSet::new();
-        let mut seen = BTreeSet::new();
-        let mut work: Vec<usize> = cycles.iter().map(|c| c.header).collect();
-        while let Some(block) = work.pop() {
+        let mut others = false;
+        let headers = cycles.iter().map(|c| c.header);
+        self.body.backwards(headers, |block| {
             if is_test(&block) {
                 tests.insert(block);
-                continue;
-            }
-            if !seen.insert(block) {
-                continue;
+                return false;
             }
             let blocks = &self.body.blocks[block];
             let begins = self.body.roots.contains(&block) || blocks.preds.is_empty();
-            if begins || block == shape.first || self.closing_in(block, drafts).is_some() {
-                return None;
-            }
-            work.extend(blocks.preds.iter());
+            others |= begins || block == shape.first || self.closing_in(block, drafts).is_some();
+            !others
+        });
+        if others {
+            return None;
         }
         // A thread comes to one of them behind the first loop's test, and to none behind that one.
         let none = BTreeSet::new();
@@ -63,12 +62,10 @@ impl Analysis<'_, '_> {
             block.succs.iter().chain(&block.pads).copied()
         };
         let mut seen = BTreeSet::new();
-        let mut work: Vec<usize> = from.iter().flat_map(|&b| succs(b)).collect();
-        while let Some(block) = work.pop() {
-            if !until.contains(&block) && seen.insert(block) && block != division {
-                work.extend(succs(block));
-            }
-        }
+        let from = from.iter().flat_map(|&b| succs(b));
+        walk(self.body.blocks.len(), from, succs, |block| {
+            !until.contains(&block) && seen.insert(block) && block != division
+        });
         seen
     }
 }

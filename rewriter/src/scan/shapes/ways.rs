@@ -1,8 +1,7 @@
 //! Where the sides of a branch lead: asked of many branches for each of many cycles.
 
 use super::Analysis;
-use super::block_set::BlockSet;
-use crate::scan::dom::{Dominators, post_order};
+use crate::scan::graph::{BlockSet, Dominators, components};
 use std::cell::{OnceCell, RefCell};
 
 /// What is found out once for all questions, or for all about one block.
@@ -39,7 +38,7 @@ impl Analysis<'_, '_> {
             return side == to;
         }
         // What is in no cycle with the branch doesn't come to it: every way from there will do.
-        let components = self.components();
+        let components = self.ways.components.get_or_init(|| components(self.body));
         if components[side] != components[branch] {
             return true;
         }
@@ -49,27 +48,5 @@ impl Analysis<'_, '_> {
             Dominators::compute(&before, to)
         });
         !passed.dominates(branch, side)
-    }
-
-    /// By block the number of its strongly connected component: two blocks are in a cycle if they have the same one
-    /// (Kosaraju's algorithm, in Aho, Hopcroft, Ullman: Data Structures and Algorithms, section 6.7).
-    fn components(&self) -> &[u32] {
-        self.ways.components.get_or_init(|| {
-            const NONE: u32 = u32::MAX;
-            let blocks = &self.body.blocks;
-            let all: Vec<usize> = (0..blocks.len()).collect();
-            let order = post_order(blocks.len(), &all, |b, n| blocks[b].succs.get(n).copied());
-            let mut components = vec![NONE; blocks.len()];
-            for (&first, number) in order.iter().rev().zip(0..) {
-                let mut work = vec![first];
-                while let Some(block) = work.pop() {
-                    if components[block] == NONE {
-                        components[block] = number;
-                        work.extend_from_slice(&blocks[block].preds);
-                    }
-                }
-            }
-            components
-        })
     }
 }

@@ -99,30 +99,24 @@ pub(super) fn begins_chunks(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalL
 /// Whether control passes a block before the cycle again whenever it comes back to the cycle: where a loop of OpenMP's is in a cycle itself,
 /// compilers know in later rounds what was compared in the first one.
 pub(super) fn is_met_again(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool {
-    let mut seen = BTreeSet::from([first]);
-    let before = a.body.blocks[cycle.header].preds.iter().copied();
-    let mut work: Vec<usize> = before.filter(|p| !cycle.blocks.contains(p)).collect();
-    while let Some(block) = work.pop() {
-        if cycle.blocks.contains(&block) {
-            return false;
-        }
-        if seen.insert(block) {
-            work.extend_from_slice(&a.body.blocks[block].preds);
-        }
-    }
-    true
+    let preds = a.body.blocks[cycle.header].preds.iter().copied();
+    let before = preds.filter(|p| !cycle.blocks.contains(p));
+    let mut comes_back = false;
+    a.body.backwards(before, |block| {
+        comes_back |= block != first && cycle.blocks.contains(&block);
+        !comes_back && block != first
+    });
+    !comes_back
 }
 
 /// Whether something is done from the cycle's beginning to a comparison in it that may be a chunk's iterations: a call, something in
 /// memory other than the stack, arithmetic in vector registers.
 fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool {
     let compare = a.decisions.get(&first).map_or(usize::MAX, |d| d.compare);
-    let mut seen = BTreeSet::new();
-    let mut work = vec![first];
     let mut found = false;
-    while let Some(block) = work.pop().filter(|_| !found) {
-        if !seen.insert(block) {
-            continue;
+    a.body.backwards([first], |block| {
+        if found || !cycle.blocks.contains(&block) {
+            return false;
         }
         let reports = is_overflows(a, block);
         a.visit(block, |i, insn, state| {
@@ -138,11 +132,8 @@ fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool
             let works = is_call(insn) || vector || memory && !computes && !own;
             found |= works && !reports && (block != first || i < compare);
         });
-        if block != cycle.header {
-            let preds = a.body.blocks[block].preds.iter();
-            work.extend(preds.filter(|p| cycle.blocks.contains(p)));
-        }
-    }
+        block != cycle.header
+    });
     found
 }
 

@@ -77,17 +77,16 @@ fn is_one_entered(a: &Analysis<'_, '_>, at: u64, cycles: &[&NaturalLoop]) -> boo
     };
     let succs = a.body.blocks[first].succs.iter().copied();
     let enters = |s: &usize| cycles.iter().any(|c| leads_into(a, first, *s, c));
-    let mut seen = BTreeSet::new();
-    let mut work: Vec<usize> = succs.filter(enters).collect();
-    while let Some(block) = work.pop() {
-        if is_header(block) || !seen.insert(block) {
-            continue;
-        }
+    let mut others = false;
+    a.body.forwards(succs.filter(enters), |block| {
         let blocks = &a.body.blocks[block];
-        if block == first || !matches!(blocks.exit, Exit::None | Exit::Dead) {
-            return false;
-        }
-        work.extend_from_slice(&blocks.succs);
+        let is_inside = !is_header(block);
+        let leaves = block == first || !matches!(blocks.exit, Exit::None | Exit::Dead);
+        others |= is_inside && leaves;
+        is_inside && !others
+    });
+    if others {
+        return false;
     }
     cycles.iter().all(stays_apart)
 }

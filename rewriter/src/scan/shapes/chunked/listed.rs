@@ -3,7 +3,6 @@
 //! Some are entered in several places: gcc at -O3 takes a test that doesn't change out of a chunk's iterations, and goes on from one form
 //! of them to the other. To others the first thread of a `master` before them comes on a way of its own, without a comparison.
 
-use super::super::reach::reached;
 use super::super::{Analysis, NaturalLoop};
 use super::compare::UNCOMPARED;
 use super::rank_tests;
@@ -22,16 +21,11 @@ pub(super) fn of_stride(
     let within = natural.min_by_key(|c| c.blocks.len());
     // Of a natural loop around it one round.
     let is_inside = |b: usize| within.is_none_or(|c| c.blocks.contains(&b) && b != c.header);
-    let behind = reached(stride, is_inside, |b| &a.body.blocks[b].succs);
-    let before = reached(stride, is_inside, |b| &a.body.blocks[b].preds);
-    let (blocks, header, why) = match (within, behind.contains(&stride)) {
-        (_, true) => {
-            let blocks = &behind & &before;
-            let lowest = *blocks.first()?;
-            (blocks, lowest, IRREDUCIBLE)
-        }
-        (Some(c), false) => (c.blocks.clone(), c.header, UNCOMPARED),
-        (None, false) => return None,
+    let blocks = a.body.around(stride, is_inside);
+    let (blocks, header, why) = match (within, blocks.first().copied()) {
+        (_, Some(lowest)) => (blocks, lowest, IRREDUCIBLE),
+        (Some(c), None) => (c.blocks.clone(), c.header, UNCOMPARED),
+        (None, None) => return None,
     };
     let is_start = |v: Value| v.is_from_thread() || v.is_from_threads();
     let cycle = NaturalLoop { header, blocks };

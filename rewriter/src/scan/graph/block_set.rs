@@ -2,20 +2,20 @@
 
 /// Some of a function's blocks: a bit for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BlockSet(Vec<u64>);
+pub(crate) struct BlockSet(Vec<u64>);
 
 impl BlockSet {
     /// None of so many.
-    pub(super) fn none(blocks: usize) -> BlockSet {
+    pub(crate) fn none(blocks: usize) -> BlockSet {
         BlockSet(vec![0; blocks.div_ceil(64)])
     }
 
-    pub(super) fn contains(&self, block: &usize) -> bool {
+    pub(crate) fn contains(&self, block: &usize) -> bool {
         self.0[block / 64] >> (block % 64) & 1 != 0
     }
 
     /// Adds a block; tells whether it is new.
-    pub(super) fn insert(&mut self, block: usize) -> bool {
+    pub(crate) fn insert(&mut self, block: usize) -> bool {
         let bit = 1 << (block % 64);
         let word = &mut self.0[block / 64];
         let is_new = *word & bit == 0;
@@ -24,7 +24,7 @@ impl BlockSet {
     }
 
     /// The blocks, ascending.
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         let words = self.0.iter().enumerate().filter(|(_, w)| **w != 0);
         words.flat_map(|(i, &word)| {
             let bits = (0..64).filter(move |bit| word >> bit & 1 != 0);

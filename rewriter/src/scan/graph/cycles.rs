@@ -1,0 +1,71 @@
+//! Cycles: natural loops, and those that are entered in several places.
+
+use super::dominators::{Dominators, post_order};
+use crate::scan::cfg::Body;
+use std::collections::BTreeSet;
+
+/// A cycle of blocks with one entry ([Loops] section 9.6).
+#[derive(Debug)]
+pub(crate) struct NaturalLoop {
+    pub header: usize,
+    pub blocks: BTreeSet<usize>,
+}
+
+impl Body {
+    /// Every cycle with one entry, by header. `over`: which blocks are on all ways to others.
+    pub(crate) fn natural_loops(&self, over: &Dominators) -> Vec<NaturalLoop> {
+        let of = |header: usize| {
+            let preds = self.blocks[header].preds.iter().copied();
+            let mut latches = preds.filter(|&p| over.dominates(header, p)).peekable();
+            latches.peek()?;
+            let mut blocks: BTreeSet<usize> =
+                self.backwards(latches, |b| b != header).iter().collect();
+            blocks.insert(header);
+            Some(NaturalLoop { header, blocks })
+        };
+        (0..self.blocks.len()).filter_map(of).collect()
+    }
+
+    /// Whether all cycles are entered in one place.
+    pub(crate) fn is_reducible(&self, over: &Dominators) -> bool {
+        let succs: Vec<&[usize]> = self.blocks.iter().map(|b| &b.succs[..]).collect();
+        let back = retreating(&succs, &self.roots);
+        back.iter().all(|&(from, to)| over.dominates(to, from))
+    }
+}
+
+/// By node the number of its strongly connected component: two nodes are in a cycle if they have the same one
+/// (Kosaraju's algorithm, in Aho, Hopcroft, Ullman: Data Structures and Algorithms, section 6.7).
+pub(crate) fn components(body: &Body) -> Vec<u32> {
+    const NONE: u32 = u32::MAX;
+    let blocks = &body.blocks;
+    let all: Vec<usize> = (0..blocks.len()).collect();
+    let order = post_order(blocks.len(), &all, |b, n| blocks[b].succs.get(n).copied());
+    let mut components = vec![NONE; blocks.len()];
+    for (&first, number) in order.iter().rev().zip(0..) {
+        let mut work = vec![first];
+        while let Some(block) = work.pop() {
+            if components[block] == NONE {
+                components[block] = number;
+                work.extend_from_slice(&blocks[block].preds);
+            }
+        }
+    }
+    components
+}
+
+/// Edges that a walk from the roots finds to lead to a node that it is in: each cycle has one.
+pub(crate) fn retreating<S: AsRef<[usize]>>(succs: &[S], roots: &[usize]) -> Vec<(usize, usize)> {
+    let edge = |node: usize, n: usize| succs[node].as_ref().get(n).copied();
+    let order = post_order(succs.len(), roots, edge);
+    let mut place = vec![0; succs.len()];
+    for (n, &node) in order.iter().enumerate() {
+        place[node] = n;
+    }
+    let edges = order
+        .iter()
+        .flat_map(|&from| succs[from].as_ref().iter().map(move |&to| (from, to)));
+    edges
+        .filter(|&(from, to)| place[to] >= place[from])
+        .collect()
+}
