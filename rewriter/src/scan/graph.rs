@@ -3,10 +3,12 @@
 mod block_set;
 mod cycles;
 mod dominators;
+mod settle;
 
 pub(crate) use block_set::BlockSet;
 pub(crate) use cycles::{NaturalLoop, components, retreating};
 pub(crate) use dominators::{Dominators, post_order};
+pub(crate) use settle::settle;
 
 use super::cfg::{Blocks, Body, Exit};
 use std::collections::BTreeSet;
@@ -31,6 +33,12 @@ pub(crate) fn walk<I: IntoIterator<Item = usize>>(
 }
 
 impl Body {
+    /// The blocks that follow a block, landing pads included.
+    pub(crate) fn following(&self, block: usize) -> impl Iterator<Item = usize> + Clone {
+        let block = &self.blocks[block];
+        block.succs.iter().chain(&block.pads).copied()
+    }
+
     /// The blocks that control goes through from these on; it ends in those that `passes` isn't true of.
     pub(crate) fn forwards(
         &self,

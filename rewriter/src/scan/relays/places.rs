@@ -25,29 +25,26 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// What may be in either; tells whether that is more than before.
-    pub(super) fn join(&mut self, other: &Places) -> bool {
-        let mut changed = false;
-        for (mine, theirs) in self.regs.iter_mut().zip(&other.regs) {
-            changed |= join(mine, theirs);
+    /// What may be in either.
+    pub(super) fn joined(&self, other: &Places) -> Places {
+        let mut all = self.clone();
+        for (mine, theirs) in all.regs.iter_mut().zip(&other.regs) {
+            join(mine, theirs);
         }
         let none = Spilled::default();
-        for (at, mine) in &mut self.slots {
+        for (at, mine) in &mut all.slots {
             let theirs = other.slots.get(at).unwrap_or(&none);
-            changed |= join(&mut mine.origins, &theirs.origins);
-            let before = mine.passed.len();
+            join(&mut mine.origins, &theirs.origins);
             mine.passed.extend(&theirs.passed);
-            changed |= mine.passed.len() != before;
         }
         for (at, theirs) in &other.slots {
-            if !self.slots.contains_key(at) {
+            if !all.slots.contains_key(at) {
                 let mut both = theirs.clone();
                 both.origins.insert(ELSEWHERE);
-                self.slots.insert(*at, both);
-                changed = true;
+                all.slots.insert(*at, both);
             }
         }
-        changed
+        all
     }
 
     /// Slots that hold something of these bytes.
@@ -61,8 +58,7 @@ impl Places {
 }
 
 /// Adds what the other has, or that it has nothing.
-fn join(mine: &mut Origins, theirs: &Origins) -> bool {
-    let before = mine.len();
+fn join(mine: &mut Origins, theirs: &Origins) {
     match (mine.is_empty(), theirs.is_empty()) {
         (true, true) => {}
         (true, false) => {
@@ -74,5 +70,4 @@ fn join(mine: &mut Origins, theirs: &Origins) -> bool {
         }
         (false, false) => mine.extend(theirs),
     }
-    mine.len() != before
 }

@@ -6,10 +6,11 @@ use crate::model::Read;
 use crate::scan::Module;
 use crate::scan::cfg::Body;
 use crate::scan::dataflow::{Flow, slot};
+use crate::scan::graph::settle;
 use crate::scan::slots::Slot;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an instruction that makes an address has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,15 +63,9 @@ impl Tracks {
         let Some(&root) = body.roots.first() else {
             return tracks;
         };
-        let mut starts: Vec<Option<Places>> = vec![None; body.blocks.len()];
-        starts[root] = Some(Places::default());
-        let mut work = BTreeSet::from([root]);
         let mut info = InstructionInfoFactory::new();
         let written = written(module, body, flow);
-        while let Some(block) = work.pop_first() {
-            let Some(mut places) = starts[block].clone() else {
-                continue;
-            };
+        let step = |block: usize, places: &mut Places| {
             flow.visit(module, body, block, |_, insn, state| {
                 let mut step = Step {
                     module,
@@ -81,22 +76,15 @@ impl Tracks {
                     written: &written,
                     state,
                 };
-                step.run(&mut places, insn);
+                step.run(places, insn);
             });
-            let after = &body.blocks[block];
-            for &to in after.succs.iter().chain(&after.pads) {
-                let changed = match &mut starts[to] {
-                    Some(known) => known.join(&places),
-                    new => {
-                        *new = Some(places.clone());
-                        true
-                    }
-                };
-                if changed {
-                    work.insert(to);
-                }
-            }
-        }
+            body.following(block)
+        };
+        settle(
+            BTreeMap::from([(root, Places::default())]),
+            step,
+            Places::joined,
+        );
         for (at, origins) in std::mem::take(&mut tracks.passed) {
             if !tracks.kept.contains(&at) {
                 tracks.escape(&origins);

@@ -5,6 +5,7 @@ use super::def_use::{changed, is_read, is_write, slot};
 use super::{Analysis, NaturalLoop, again, is_call};
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
+use crate::scan::graph::settle;
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
 use iced_x86::{
@@ -100,26 +101,25 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
             info: InstructionInfoFactory::new(),
             end: Written::new(),
         };
-        let mut starts = BTreeMap::from([(cycle.header, Written::new())]);
-        let mut work = BTreeSet::from([cycle.header]);
         let mut end: Option<Written> = None;
-        while let Some(at) = work.pop_first() {
-            let mut written = starts[&at].clone();
-            a.visit(at, |_, insn, state| round.step(&mut written, insn, state));
-            for &to in &a.body.blocks[at].succs {
-                if to == cycle.header && !cycle.blocks.contains(&at) {
-                    end = Some(end.map_or_else(|| written.clone(), |end| joined(&end, &written)));
-                } else if around.contains(&to) || cycle.blocks.contains(&to) {
-                    let known = starts.get(&to);
-                    let all =
-                        known.map_or_else(|| written.clone(), |known| joined(known, &written));
-                    if known != Some(&all) {
-                        starts.insert(to, all);
-                        work.insert(to);
-                    }
-                }
+        let step = |at: usize, written: &mut Written| {
+            a.visit(at, |_, insn, state| round.step(written, insn, state));
+            let succs = a.body.blocks[at].succs.iter().copied();
+            let outside = !cycle.blocks.contains(&at);
+            if outside && succs.clone().any(|to| to == cycle.header) {
+                let known = end.take();
+                end = Some(known.map_or_else(|| written.clone(), |end| joined(&end, written)));
             }
-        }
+            succs.filter(move |to| match *to == cycle.header {
+                true => !outside,
+                false => around.contains(to) || cycle.blocks.contains(to),
+            })
+        };
+        settle(
+            BTreeMap::from([(cycle.header, Written::new())]),
+            step,
+            joined,
+        );
         round.end = end.unwrap_or_default();
         round
     }

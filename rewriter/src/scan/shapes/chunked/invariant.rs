@@ -4,17 +4,18 @@
 use super::super::def_use::{changed, is_read, is_write, slot};
 use super::super::{Analysis, is_call};
 use crate::scan::dataflow;
+use crate::scan::graph::settle;
 use crate::scan::slots::Slot;
 use crate::scan::value::State;
 use iced_x86::{
     Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
 };
 use ompfuse_patterns::Query;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What may come from a thread's number, in every block's beginning.
 pub(in super::super) struct FromThread {
-    starts: Vec<Places>,
+    starts: BTreeMap<usize, Places>,
 }
 
 /// Where it is.
@@ -30,24 +31,18 @@ struct Places {
 impl FromThread {
     /// Follows it through a function.
     pub(super) fn of(a: &Analysis<'_, '_>) -> FromThread {
-        let count = a.body.blocks.len();
-        let mut starts = vec![Places::default(); count];
-        let mut work: BTreeSet<usize> = (0..count).collect();
+        let all = 0..a.body.blocks.len();
         let mut info = InstructionInfoFactory::new();
-        while let Some(at) = work.pop_first() {
-            let mut places = starts[at].clone();
-            a.visit(at, |_, insn, state| {
-                places.step(a, insn, state, &mut info);
-            });
-            let block = &a.body.blocks[at];
-            for &to in block.succs.iter().chain(&block.pads) {
-                let joined = starts[to].joined(&places);
-                if joined != starts[to] {
-                    starts[to] = joined;
-                    work.insert(to);
-                }
-            }
-        }
+        let starts = settle(
+            all.map(|block| (block, Places::default())).collect(),
+            |block, places| {
+                a.visit(block, |_, insn, state| {
+                    places.step(a, insn, state, &mut info);
+                });
+                a.body.following(block)
+            },
+            Places::joined,
+        );
         FromThread { starts }
     }
 
@@ -56,7 +51,7 @@ impl FromThread {
         let Some(decision) = a.decisions.get(&block) else {
             return true;
         };
-        let mut places = self.starts[block].clone();
+        let mut places = self.starts[&block].clone();
         let mut info = InstructionInfoFactory::new();
         let mut found = false;
         a.visit(block, |i, insn, state| {

@@ -5,6 +5,7 @@
 use super::super::def_use::{changed, is_write, slot};
 use super::super::{Analysis, NaturalLoop, is_call};
 use crate::scan::dataflow::{self, immediate, number};
+use crate::scan::graph::settle;
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
@@ -97,13 +98,10 @@ impl Follower<'_, '_, '_> {
         to: usize,
     ) -> Option<Numbers> {
         let leading = self.a.leading_to([to], |b| *b == from || !inside(*b));
-        let mut starts = BTreeMap::from([(from, known)]);
-        let mut work = BTreeSet::from([from]);
         // What each block brings to the end.
         let mut ends: BTreeMap<usize, Numbers> = BTreeMap::new();
-        while let Some(block) = work.pop_first() {
-            let mut numbers = starts[&block].clone();
-            let a = self.a;
+        let a = self.a;
+        let step = |block: usize, numbers: &mut Numbers| {
             a.visit(block, |_, insn, state| match begin {
                 Some(begin) if block == from && insn.ip() < begin => {}
                 Some(begin) if insn.ip() == begin => {
@@ -111,22 +109,15 @@ impl Follower<'_, '_, '_> {
                         numbers.insert(Place::Slot(at), 0);
                     }
                 }
-                _ => self.step(&mut numbers, insn, state),
+                _ => self.step(numbers, insn, state),
             });
-            let blocks = &a.body.blocks[block];
-            for &next in blocks.succs.iter().chain(&blocks.pads) {
-                if next == to {
-                    ends.insert(block, numbers.clone());
-                } else if leading.contains(&next) && next != from {
-                    let known = starts.get(&next);
-                    let met = known.map_or_else(|| numbers.clone(), |known| meet(known, &numbers));
-                    if known != Some(&met) {
-                        starts.insert(next, met);
-                        work.insert(next);
-                    }
-                }
+            let next = a.body.following(block);
+            if next.clone().any(|next| next == to) {
+                ends.insert(block, numbers.clone());
             }
-        }
+            next.filter(|next| *next != to && *next != from && leading.contains(next))
+        };
+        settle(BTreeMap::from([(from, known)]), step, meet);
         ends.into_values().reduce(|x, y| meet(&x, &y))
     }
 
