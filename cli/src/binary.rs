@@ -71,12 +71,12 @@ pub(crate) fn scan(
     let release = || bytes.release();
     let progress = progress.releasing(&release);
     let functions = besides.functions;
-    let (wanted, looped) = (
-        functions.map(|f| f.wish()),
-        functions.map(|f| f.loops_wish()),
-    );
+    let wanted = functions.filter(|f| !f.only_counts()).map(|f| f.wish());
+    let looped = functions.map(|f| f.loops_wish());
+    let counted = functions.map(|f| f.count_wish());
     let choice = ScanOptions {
         functions: wanted.as_ref().map(|w| w as &dyn Wish),
+        count: counted.as_ref().and_then(|c| c.as_wish()),
         loops: looped.as_ref().and_then(|l| l.as_wish()),
         calls: besides.calls.families(),
         scarce,

@@ -7,7 +7,7 @@ pub(crate) use switches::switch_cost_ns;
 pub(crate) use together::{count_together, hardware_slots};
 
 use crate::input::quoted;
-use ompfuse_format::event::{self, EVENTS, Event, Kind};
+use ompfuse_format::event::{self, EVENTS, Event, Kind, exact};
 use ompfuse_format::refused::{
     self, EACCES, EPERM, Guard, PARANOID_FILE, STATUS_FILE, lower_paranoid,
 };
@@ -32,7 +32,7 @@ pub(crate) struct EventCheck {
     pub(crate) alias: Option<&'static str>,
     /// What it counts.
     pub(crate) what: &'static str,
-    /// `software`, `hardware` or `simulated`.
+    /// `software`, `hardware`, `simulated` or `code`.
     pub(crate) kind: &'static str,
     /// Whether it can be counted.
     pub(crate) available: bool,
@@ -53,6 +53,22 @@ pub(crate) struct EventCheck {
 /// Tries every event that has a name.
 pub(crate) fn check_all() -> Vec<EventCheck> {
     check_with([])
+}
+
+/// The event that patched code counts: that needs nothing of the machine.
+pub(crate) fn by_code() -> EventCheck {
+    EventCheck {
+        name: exact::NAME,
+        alias: None,
+        what: exact::WHAT,
+        kind: "code",
+        available: true,
+        includes_kernel: true, // which does nothing of it
+        moves: false,
+        forbidden: false,
+        reason: None,
+        remedy: None,
+    }
 }
 
 /// Tries every event that has a name, and these.
@@ -204,7 +220,8 @@ pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
         if name == "all" {
             return Ok(event::names().collect());
         }
-        let Some(known) = event::find(name).map(|e| e.name) else {
+        let by_code = (name == exact::NAME).then_some(exact::NAME);
+        let Some(known) = event::find(name).map(|e| e.name).or(by_code) else {
             anyhow::ensure!(
                 ompfuse_format::simulated::position(name).is_none(),
                 "{name} is an event of the simulated PMU: record with --simulate"

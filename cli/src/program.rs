@@ -82,6 +82,15 @@ impl Prepared {
                     found.display()
                 )
             }
+            Some(description)
+                if description.binary.counted.is_none()
+                    && !selection.functions.count.is_empty() =>
+            {
+                bail!(
+                    "{} was patched without --count and counts no instructions; patch the original with --count",
+                    found.display()
+                )
+            }
             Some(description) => prepared.keep(file, &bytes, description)?,
         }
         Ok(prepared)
@@ -123,6 +132,7 @@ impl Prepared {
         let mut why = None;
         let made = cache::get_or_make(&key, || {
             let wanted = selection.functions.of(&path_text(file), true);
+            let named = wanted.as_ref().filter(|w| !w.only_counts());
             let besides = Besides {
                 functions: wanted.as_ref(),
                 calls: selection.calls,
@@ -130,7 +140,7 @@ impl Prepared {
             let of_scan = progress.part(binary::OF_SCAN);
             let scan = binary::scan(file, bytes, &debug, besides, false, of_scan)
                 .inspect_err(|e| nothing = binary::has_nothing(e))
-                .inspect_err(|_| why = wanted.as_ref().map(|w| unmatched(file, bytes, w)))?;
+                .inspect_err(|_| why = named.map(|w| unmatched(file, bytes, w)))?;
             left_out = selection.leaves_out(&scan.binary.path) && !scan.sites.is_empty();
             if let Some(lost) = binary::unprobed(&scan) {
                 why = without_probes(file, &scan, &lost);
@@ -160,6 +170,7 @@ impl Prepared {
         description.binary.path = path_text(file); // the entry may come from another file with the same contents
         let is_function = |s: &SiteInfo| s.construct == Construct::Function;
         if let Some(wanted) = selection.functions.of(&path_text(file), true)
+            && !wanted.only_counts()
             && !description.sites.iter().any(is_function)
         {
             output::note(unmatched(file, bytes, &wanted));

@@ -28,7 +28,7 @@ use anyhow::{Context, Result, bail};
 use job::Job;
 use meeting::{Meeting, Role};
 use ompfuse_format::control::MAX_SETS;
-use ompfuse_format::event::is_hardware;
+use ompfuse_format::event::{exact, is_hardware};
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::record::context::MAX_DEPTH;
 use ompfuse_format::record::sums;
@@ -289,6 +289,27 @@ impl Recording {
     }
 }
 
+/// What is patched, where the event that patched code counts asks for that, and the other events that are named.
+fn counting(args: &RecordingArgs) -> (SelectArgs, Option<String>) {
+    let mut selection = args.selection.clone();
+    let names = |list: &Option<String>| {
+        let mut names = list.iter().flat_map(|list| list.split(','));
+        names.any(|name| name.trim() == exact::NAME)
+    };
+    if names(&args.events) || names(&args.region_events) {
+        selection.functions.count_all();
+    }
+    let others = args.events.as_ref().map(|list| {
+        let others = list.split(',').filter(|name| name.trim() != exact::NAME);
+        let others: Vec<&str> = others.collect();
+        match others.is_empty() {
+            true => "none".to_owned(),
+            false => others.join(","),
+        }
+    });
+    (selection, others)
+}
+
 /// Records a program, whose standard output goes there.
 pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> {
     let (name, arguments) = args.command.split_first().expect("clap requires a command");
@@ -303,14 +324,16 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
     if job.as_ref().is_some_and(|job| job.rank > 0) {
         output::mute(true);
     }
-    let wanted = args.events.as_deref();
+    let (selection, wanted) = &counting(args);
+    let wanted = wanted.as_deref();
+    let counts = !selection.functions.count.is_empty();
     let is_simulated = args.simulate.is_wanted();
     let simulated = is_simulated.then(|| simulate::events(wanted)).transpose()?;
     let simulator = args.simulate.simulator()?;
     cache::temporary::spare(args.output.as_ref().map(|o| o.folder.as_path()));
     let mut prepared = {
         let bar = progress::whole("patching");
-        Prepared::new(name, &args.selection, bar.progress())?
+        Prepared::new(name, selection, bar.progress())?
     };
     if simulator.is_some() {
         prepared.make_room();
@@ -328,13 +351,16 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
         },
         None => countable(wanted, args.region_events.as_deref())?,
     };
+    if counts && !of_regions.contains(&exact::NAME) {
+        events.push(exact::NAME);
+    }
     if args.multiplex && wanted.is_none() && args.region_events.is_none() {
         // Counters that are shared are read by the kernel in any case.
         events.append(&mut of_regions);
     }
     if args.multiplex && wanted.is_none() && events.iter().any(|e| is_hardware(e)) {
         // What shares counters, and the clock beside it: there is not room for everything.
-        let is_kept = |e: &&str| is_hardware(e) || *e == "task-clock";
+        let is_kept = |e: &&str| is_hardware(e) || ["task-clock", exact::NAME].contains(e);
         let left_out: Vec<&str> = events.iter().copied().filter(|e| !is_kept(e)).collect();
         events.retain(is_kept);
         if !left_out.is_empty() {
@@ -471,7 +497,8 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
             break;
         }
     }
-    let by_call: Vec<&str> = events.iter().copied().filter(|e| !is_hardware(e)).collect();
+    let is_by_call = |e: &&str| !is_hardware(e) && *e != exact::NAME;
+    let by_call: Vec<&str> = events.iter().copied().filter(is_by_call).collect();
     if args.min_duration.is_some() && !is_simulated && !by_call.is_empty() {
         note(format_args!(
             "--min-duration knows a unit's length only at its end: {} took a system call at each unit's beginning, half as \

@@ -445,6 +445,7 @@ pub fn module(path: &str, build_id: &str, sites: &[(Construct, u64)]) -> RunModu
             debug_files: None,
             loops_of: Vec::new(),
             settings: vec![],
+            counted: None,
         },
         sites: (0..).zip(sites).map(site).collect(),
     }

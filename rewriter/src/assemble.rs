@@ -2,7 +2,7 @@
 
 mod finish;
 
-use crate::describe::{NOTE_LEN, SiteTable, WINDOW_LEN, relay_table_len};
+use crate::describe::{NOTE_LEN, SiteTable, WINDOW_LEN, count_table_len, relay_table_len};
 use crate::draft::Draft;
 use crate::dynamic::Needed;
 use crate::layout::{Layout, Placed, Sizes};
@@ -16,7 +16,7 @@ use crate::stubs::{
 use crate::trampoline::{Anchors, Detour, Mark, Trampoline};
 use crate::unwind::{Function, eh_frame_len, table_len};
 use gimli::UnwindContext;
-use ompfuse_format::abi::{ModuleHeader, SLOT_CALL, SLOT_INLINE, SiteDesc};
+use ompfuse_format::abi::{ModuleHeader, SLOT_CALL, SLOT_COUNT, SLOT_INLINE, SiteDesc};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -141,7 +141,8 @@ impl<'a> Draft<'a> {
         let tables_len = table.len()
             + 8
             + WINDOW_LEN * self.trampolines.len() as u64
-            + relay_table_len(&self.relays);
+            + relay_table_len(&self.relays)
+            + count_table_len(&self.scan.increments);
         let strings_at = SITES_AT + tables_len;
         let strings_len = self.needed.as_ref().map_or(0, |n| n.strings.len() as u64);
         let mut read_only = strings_at + strings_len;
@@ -278,6 +279,7 @@ impl<'a> Draft<'a> {
         }
         let anchors = Anchors {
             inline_slot: slot(SLOT_INLINE),
+            count_slot: slot(SLOT_COUNT),
             sites: places.tables.va,
             stubs: places.stubs_va(),
         };

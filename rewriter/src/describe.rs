@@ -1,5 +1,6 @@
 //! What a patched file says of itself: site table, window table, note, self-description.
 
+use crate::count::Increment;
 use crate::model::{Action, LinkVa, Scan, Site, Target};
 use crate::plan::PlanOptions;
 use crate::relay::RelayCode;
@@ -339,4 +340,25 @@ pub(crate) fn relay_table_len(relays: &[RelayCode]) -> u64 {
         .iter()
         .map(|r| RELAY_LEN + 8 * r.changed().count() as u64);
     8 + loads.sum::<u64>()
+}
+
+/// The table of constants stands behind the relay table: a count (8 bytes), then for each the address of the instruction that it
+/// is added before (8 bytes), what is added, and the free register or -1 (4 bytes each), ascending. Only `verify` reads it.
+pub(crate) const INCREMENT_LEN: u64 = 16;
+
+/// The table of constants.
+pub(crate) fn count_table(increments: &[Increment]) -> Vec<u8> {
+    let mut out = (increments.len() as u64).to_le_bytes().to_vec();
+    for increment in increments {
+        out.extend_from_slice(&increment.at.to_le_bytes());
+        out.extend_from_slice(&increment.amount.to_le_bytes());
+        let scratch = increment.scratch.map_or(-1, i32::from);
+        out.extend_from_slice(&scratch.to_le_bytes());
+    }
+    out
+}
+
+/// Its length in bytes.
+pub(crate) fn count_table_len(increments: &[Increment]) -> u64 {
+    8 + INCREMENT_LEN * increments.len() as u64
 }

@@ -116,8 +116,18 @@ impl<'a> Draft<'a> {
         let stubs = stub_numbers(&self.calls);
         let entries: Vec<u32> = self.selected.iter().copied().collect();
         let mut placed = BTreeSet::new();
+        let mut added = 0;
         let mut end = 0;
-        let probed = |w: &&Window| w.sites.iter().any(|&id| self.is_inline(id));
+        let counts = &self.scan.increments;
+        let counted = |w: &Window| {
+            let first = counts.partition_point(|i| i.at < w.start.0);
+            let behind = w.start.0.saturating_add(u64::from(w.len));
+            let len = counts[first..].partition_point(|i| i.at < behind);
+            &counts[first..first + len]
+        };
+        let probed = |w: &&Window| {
+            !counted(w).is_empty() || w.sites.iter().any(|&id| self.is_inline(id))
+        };
         let islands = self.scan.windows.iter().filter(probed);
         let mut islands: Vec<LinkVa> = islands.filter_map(|w| w.island).collect();
         islands.sort_unstable();
@@ -137,14 +147,16 @@ impl<'a> Draft<'a> {
             let first = islands.partition_point(|&at| at < window.start);
             let behind = window.start.0.saturating_add(u64::from(window.len));
             let makes_room = islands.get(first).is_some_and(|at| at.0 < behind);
-            if probes.is_empty() && !makes_room {
+            let increments = counted(window);
+            if probes.is_empty() && increments.is_empty() && !makes_room {
                 continue;
             }
             if window.start.0 < end {
                 return Err(self.site_error(window.start, "its window overlaps another"));
             }
             end = window.start.0.saturating_add(u64::from(window.len));
-            let trampoline = Trampoline::new(self.image, window, &probes, &stubs)?;
+            let trampoline = Trampoline::new(self.image, window, (&probes, increments), &stubs)?;
+            added += increments.len();
             let within = stubs.range(LinkVa(window.start.0.saturating_sub(15))..LinkVa(end));
             for (&at, &n) in within {
                 let call = &self.calls[n as usize];
@@ -158,6 +170,10 @@ impl<'a> Draft<'a> {
             self.trampolines.push(trampoline);
         }
         self.check_islands(&islands)?;
+        if added != self.scan.increments.len() {
+            let what = "some of the constants that count instructions lie in no window";
+            return Err(self.image.format_error(what));
+        }
         let lost = self
             .selected
             .iter()

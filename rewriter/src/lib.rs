@@ -3,6 +3,7 @@
 
 pub mod addresses;
 mod assemble;
+mod count;
 pub mod debug;
 mod describe;
 mod draft;
@@ -28,4 +29,5 @@ mod unwind;
 pub mod verify;
 pub mod write;
 
+pub use count::Increment;
 pub use scan::{ScanError, scan, scan_scarce, self_description};

@@ -1,5 +1,6 @@
 //! The values that the stages hand to each other: a [`Scan`] is what was found, with everything that `plan` needs.
 
+use crate::count::Increment;
 use ompfuse_format::abi::{NO_ARG, OWN_FUNCTIONS, Probe};
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
 use serde::Serialize;
@@ -33,6 +34,8 @@ pub struct Scan {
     /// Calls through registers and variables that can be led to probes, by where their addresses are made: each such
     /// site ([`Action::Call`] with `relayed`) is in exactly one.
     pub relays: Vec<Relay>,
+    /// Constants that are added to a thread's count of instructions, by address: each lies in exactly one window.
+    pub increments: Vec<Increment>,
     /// Addresses of the functions of [`ompfuse_format::abi::OWN_FUNCTIONS`], where the runtime is linked in.
     pub own_functions: [Option<LinkVa>; OWN_FUNCTIONS.len()],
 }

@@ -105,6 +105,8 @@ struct Chosen {
     /// Functions that are regions, and those whose loops are, by the places of their first probes.
     wanted: Places,
     looped: Places,
+    /// Functions whose instructions are counted, or were to be.
+    counted: Option<Places>,
     calls: Families,
 }
 
@@ -126,6 +128,11 @@ impl Chosen {
         Chosen {
             wanted: Places(begins.map(wanted).collect()),
             looped: Places(loops_of.map(|at| (at.0, Wanted::ByPattern)).collect()),
+            counted: description.binary.counted.as_ref().map(|counted| {
+                let refused = counted.refused.iter().map(|f| f.address);
+                let all = counted.functions.iter().map(|f| f.0).chain(refused);
+                Places(all.map(|at| (at.0, Wanted::ByName)).collect())
+            }),
             calls: sites.filter_map(|s| Family::of(s.construct)).collect(),
         }
     }
@@ -134,6 +141,7 @@ impl Chosen {
         ScanOptions {
             functions: (!self.wanted.0.is_empty()).then_some(&self.wanted),
             loops: (!self.looped.0.is_empty()).then_some(&self.looped),
+            count: self.counted.as_ref().map(|counted| counted as &dyn Wish),
             calls: self.calls,
             scarce,
         }

@@ -1,6 +1,7 @@
 //! Inline windows: the instructions that a jump displaces, copied into a trampoline with probes between them, or without,
 //! where a window makes room for another's jump.
 
+use crate::count::Increment;
 use crate::image::Image;
 use crate::model::{LinkVa, Window};
 use crate::patch_error::PatchError;
@@ -50,6 +51,8 @@ pub(crate) struct Placing {
 enum Step {
     /// The probe of this entry of the site table.
     Probe(u32),
+    /// Adds a constant to the thread's count of instructions.
+    Count(Increment),
     /// The same bytes do the same anywhere.
     Verbatim(Vec<u8>),
     /// `head`, a displacement that leads to `target`, `tail`.
@@ -78,10 +81,12 @@ pub(crate) struct Trampoline {
 }
 
 /// Addresses that trampolines refer to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Anchors {
     /// The slot for inline probes.
     pub inline_slot: u64,
+    /// The slot with the place of a thread's count of instructions.
+    pub count_slot: u64,
     /// The site table.
     pub sites: u64,
     /// The first stub.
@@ -89,12 +94,12 @@ pub(crate) struct Anchors {
 }
 
 impl Trampoline {
-    /// Takes a window apart. `probes`: sites to place; `calls`: addresses of call sites whose
+    /// Takes a window apart. `probes`: sites to place; `increments`: constants to add in it; `calls`: addresses of call sites whose
     /// call leads to the stub of this number.
     pub(crate) fn new(
         image: &Image<'_>,
         window: &Window,
-        probes: &[Placing],
+        (probes, increments): (&[Placing], &[Increment]),
         calls: &BTreeMap<LinkVa, u32>,
     ) -> Result<Trampoline, PatchError> {
         let first = probes.first().map_or(window.start, |p| p.at);
@@ -125,6 +130,7 @@ impl Trampoline {
             back: Some(end),
         };
         let mut pending = probes.iter().peekable();
+        let mut counts = increments.iter().peekable();
         let mut at = window.start.0;
         while at < end {
             let decoded = decode(image, LinkVa(at))
@@ -146,14 +152,18 @@ impl Trampoline {
             while let Some(probe) = pending.next_if(|p| p.at.0 == at) {
                 trampoline.push(Step::Probe(probe.entry), at);
             }
+            while let Some(increment) = counts.next_if(|i| i.at == at) {
+                trampoline.push(Step::Count(*increment), at);
+            }
             trampoline
                 .displace(&decoded, calls.get(&LinkVa(at)).copied())
                 .map_err(|what| error(format!("the instruction at {at:#x} {what}")))?;
             at += len;
         }
-        match pending.next() {
+        let lost = pending.next().map(|p| p.at);
+        match lost.or_else(|| counts.next().map(|i| LinkVa(i.at))) {
             None => Ok(trampoline),
-            Some(Placing { at, .. }) => Err(error(format!(
+            Some(at) => Err(error(format!(
                 "{at} is not the start of an instruction in its window"
             ))),
         }
@@ -280,12 +290,7 @@ impl Trampoline {
 
     /// Length in bytes; it doesn't depend on addresses.
     pub(crate) fn len(&self) -> usize {
-        let anchors = Anchors {
-            inline_slot: 0,
-            sites: 0,
-            stubs: 0,
-        };
-        self.emit(LinkVa(0), &anchors).bytes.len()
+        self.emit(LinkVa(0), &Anchors::default()).bytes.len()
     }
 
     /// The code at its address, or what it can't reach.
@@ -295,11 +300,7 @@ impl Trampoline {
 
     /// Where the way back to the caller's frame changes, for unwinders.
     pub(crate) fn marks(&self) -> Vec<Mark> {
-        let anchors = Anchors {
-            inline_slot: 0,
-            sites: 0,
-            stubs: 0,
-        };
+        let anchors = Anchors::default();
         let mut code = Code64::new(LinkVa(0));
         let mut marks = Vec::new();
         let mut returning = 0;
@@ -312,6 +313,7 @@ impl Trampoline {
             };
             match step {
                 Step::Probe(_) => marks.extend(PROBE_DEPTHS.map(mark)),
+                Step::Count(increment) => marks.extend(count::depths(increment).into_iter().map(mark)),
                 Step::PushReturn(_) => {
                     marks.extend(PUSH_DEPTHS.map(mark));
                     returning = 8;
@@ -373,6 +375,7 @@ fn jump(from: LinkVa, to: LinkVa) -> Result<Vec<u8>, LinkVa> {
 fn emit_step(code: &mut Code64, step: &Step, anchors: &Anchors) {
     match step {
         Step::Probe(entry) => probe(code, *entry, anchors),
+        Step::Count(increment) => count::emit(code, increment, anchors.count_slot),
         Step::Verbatim(bytes) => code.raw(bytes),
         Step::RipRelative { head, target, tail } => code.relative_with(head, *target, tail),
         Step::Branch { opcode, to } => {
@@ -459,6 +462,8 @@ fn plain(decoded: &Decoded<'_>, bytes: &[u8]) -> Result<Step, &'static str> {
 fn is_padding(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3)
 }
+
+mod count;
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 //! from the original's instructions. The plan, where there is one, is compared at the end.
 
 mod code;
+mod counts;
 mod cursor;
 mod disassembler;
 mod dynamic;

@@ -1,8 +1,10 @@
 //! Counters of a thread: one perf group. Sets of hardware events are read with `rdpmc` where the kernel allows it and both
 //! ways agree, others with one system call per boundary (8 events in a group cost as much as one). Several groups where events
 //! take turns on the processor's counters. Under a simulator its counts instead.
+//! Behind these comes what patched code counts itself.
 
 mod choose;
+mod exact;
 mod group;
 mod rdpmc;
 mod simulated;
@@ -13,6 +15,8 @@ pub(crate) use choose::{EventSet, choose};
 use crate::syscall::Refusal;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
+use choose::Events;
+use exact::Sum;
 use group::OpenGroup;
 use ompfuse_format::record::MAX_COUNTERS;
 use rdpmc::CounterPage;
@@ -32,6 +36,8 @@ pub(crate) struct Counters {
     /// Number of counters; 0: there are none.
     len: usize,
     source: Source,
+    /// The last counter, if patched code counts it.
+    sum: Option<Sum>,
     /// What [`CLOSED`] was when they were opened.
     closed: u32,
     /// Time that the events were enabled but not counted, in nanoseconds, at the last call of the kernel.
@@ -59,15 +65,15 @@ impl Counters {
     /// Opens the chosen events for the calling thread; no counters at all if one of them can't be opened. `first`: the
     /// thread's counters of another set, if it has some.
     pub(crate) fn open(set: &EventSet, first: Option<&Counters>) -> Counters {
-        let opened = match set {
-            EventSet::Perf(chosen) if chosen.is_empty() => None,
-            EventSet::Perf(chosen) => {
+        let opened = match &set.events {
+            Events::Perf(chosen) if chosen.is_empty() => Some((0, Source::None)),
+            Events::Perf(chosen) => {
                 OpenGroup::open(chosen).map(|group| (group.len(), Source::Group(group)))
             }
-            EventSet::Turns(turns) => {
+            Events::Turns(turns) => {
                 OpenTurns::open(turns).map(|turns| (turns.counters(), Source::Turns(turns)))
             }
-            EventSet::Simulated(folder, events) => {
+            Events::Simulated(folder, events) => {
                 let slot = match first.and_then(Counters::slot) {
                     Some(slot) => Some(slot.with(events)),
                     None => Slot::claim(folder, events),
@@ -75,10 +81,12 @@ impl Counters {
                 slot.map(|slot| (events.len(), Source::Simulated(slot)))
             }
         };
-        let (len, source) = opened.unwrap_or((0, Source::None));
+        let is_exact = set.is_exact && opened.is_some();
+        let (others, source) = opened.unwrap_or((0, Source::None));
         let mut counters = Counters {
-            len,
+            len: others + usize::from(is_exact),
             source,
+            sum: is_exact.then(Sum::of_this),
             closed: CLOSED.load(Ordering::Relaxed),
             gap: Cell::new(0),
             pages: None,
@@ -86,6 +94,12 @@ impl Counters {
         };
         counters.pages = counters.map_pages();
         counters
+    }
+
+    /// How many of the counters are others' than patched code's.
+    #[inline(always)]
+    fn others(&self) -> usize {
+        self.len - usize::from(self.sum.is_some())
     }
 
     /// The thread's slot in the simulator's memory.
@@ -101,13 +115,13 @@ impl Counters {
         let Source::Group(group) = &self.source else {
             return None;
         };
-        let mut mapped = Vec::with_capacity(self.len);
+        let mut mapped = Vec::with_capacity(self.others());
         for &fd in group.members() {
             mapped.extend(CounterPage::map(fd));
         }
         let mut values = [[0; MAX_COUNTERS]; 3];
         let [before, own, after] = &mut values;
-        let mut is_right = mapped.len() == self.len && self.read_by_kernel(before);
+        let mut is_right = mapped.len() == self.others() && self.read_by_kernel(before);
         for (page, value) in mapped.iter().zip(own.iter_mut()) {
             match page.read() {
                 Some(count) => *value = count,
@@ -115,7 +129,7 @@ impl Counters {
             }
         }
         is_right = is_right && self.read_by_kernel(after);
-        is_right &= (0..self.len).all(|i| before[i] <= own[i] && own[i] <= after[i]);
+        is_right &= (0..self.others()).all(|i| before[i] <= own[i] && own[i] <= after[i]);
         if !is_right {
             mapped.into_iter().for_each(CounterPage::unmap);
             return None;
@@ -144,8 +158,26 @@ impl Counters {
     /// closed the descriptor, say), or other events had the processor's counters for a while.
     #[inline]
     pub(crate) fn read(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
+        let Some(sum) = &self.sum else {
+            return self.read_others(out);
+        };
+        let is_foreign = self.is_foreign.get();
+        let sum = match is_foreign {
+            false => Some(sum.read()),
+            true => sum.read_foreign(),
+        };
+        let others = self.others();
+        let is_read = others == 0 || self.read_others(out);
+        if let Some(place) = out.get_mut(others) {
+            *place = sum.unwrap_or(0);
+        }
+        is_read && sum.is_some()
+    }
+
+    #[inline]
+    fn read_others(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
         if let Source::Simulated(slot) = &self.source {
-            return slot.read(self.len, out);
+            return slot.read(self.others(), out);
         }
         let Some(pages) = &self.pages else {
             return self.read_by_kernel(out);
@@ -153,7 +185,7 @@ impl Counters {
         if self.is_foreign.get() || pages[0].gap() > self.gap.get() + TOLERANCE_NS {
             return self.read_by_kernel(out);
         }
-        for (page, value) in pages.iter().take(self.len).zip(out.iter_mut()) {
+        for (page, value) in pages.iter().take(self.others()).zip(out.iter_mut()) {
             match page.read() {
                 Some(count) => *value = count,
                 // Not on the processor at the moment: the kernel knows what it has counted.
@@ -212,7 +244,7 @@ impl Counters {
     /// Closes the descriptors. The counters must not be read again.
     pub(crate) fn close(&self) {
         if let Some(pages) = self.pages {
-            pages[..self.len].iter().for_each(|page| page.unmap());
+            pages[..self.others()].iter().for_each(|page| page.unmap());
         }
         match &self.source {
             Source::None => {}

@@ -9,7 +9,7 @@
 //! that is opened again gets the number that it had.
 
 use crate::imports::{self, Imports, Place};
-use crate::{entry, host, mpi, process, syscall};
+use crate::{entry, host, mpi, process, syscall, tls};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use ompfuse_format::abi::{self, ModuleHeader, NoteDesc, SiteDesc};
@@ -40,6 +40,14 @@ fn known() -> impl Iterator<Item = &'static Known> {
 pub(crate) fn statuses() -> Vec<ModuleStatus> {
     known().map(|k| k.status.clone()).collect()
 }
+
+/// Whether the code of some module that has been loaded counts instructions.
+pub(crate) fn count() -> bool {
+    COUNTS.load(Ordering::Relaxed)
+}
+
+/// See [`count`].
+static COUNTS: AtomicBool = AtomicBool::new(false);
 
 /// A patched module that is not switched on yet.
 pub(crate) struct Module {
@@ -94,6 +102,7 @@ impl Module {
                 (abi::SLOT_CALL, entry::call_thunk as *const () as u64),
                 (abi::SLOT_TASK, entry::task_thunk as *const () as u64),
                 (abi::SLOT_INLINE, entry::inline_thunk as *const () as u64),
+                (abi::SLOT_COUNT, tls::count() as u64),
             ] {
                 (&raw mut (*self.header).slots[slot]).write_volatile(thunk);
             }
@@ -134,6 +143,9 @@ fn enter(seen: Seen, maps: &str) -> Option<Module> {
     };
     // SAFETY: a module's header, which its note leads to.
     let identity = unsafe { (*seen.header).identity };
+    // SAFETY: likewise.
+    let counts = unsafe { (*seen.header).counts };
+    COUNTS.fetch_or(counts != 0, Ordering::Relaxed);
     let again = known().find(|k| k.status.path == path && k.identity == identity);
     let number = again.map_or(COUNT.load(Ordering::Acquire), |k| k.status.module as usize);
     let place = KNOWN.get(number)?;

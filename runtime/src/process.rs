@@ -223,7 +223,7 @@ fn start(settings: &Settings, begun: u64) {
 /// What of the wanted events is counted per execution unit, and per parallel region, and what becomes of each.
 fn chosen(settings: &Settings) -> [(EventSet, Vec<EventStatus>); 2] {
     let of_units = counters::choose(&settings.events[0], None);
-    if let EventSet::Simulated(..) = of_units.0 {
+    if of_units.0.is_simulated() {
         meter::switch_off();
         return [of_units, (EventSet::none(), vec![])];
     }

@@ -12,6 +12,12 @@ global_asm!(
     ".p2align 3",
     "ompfuse_thread:",
     ".zero 8",
+    ".globl ompfuse_count",
+    ".hidden ompfuse_count",
+    ".type ompfuse_count,@object",
+    ".size ompfuse_count,8",
+    "ompfuse_count:",
+    ".zero 8",
     ".popsection",
     ".pushsection .tdata,\"awT\",@progbits",
     ".hidden ompfuse_unknown",
@@ -43,6 +49,17 @@ pub(crate) fn set(value: usize) {
         asm!("mov {t}, qword ptr [rip + ompfuse_thread@GOTTPOFF]", "mov qword ptr fs:[{t}], {v}",
              t = out(reg) _, v = in(reg) value, options(nostack, preserves_flags));
     }
+}
+
+/// Where in a thread's TLS the word is in which patched code counts instructions.
+pub(crate) fn count() -> usize {
+    let offset: usize;
+    // SAFETY: reads the offset that the loader has chosen.
+    unsafe {
+        asm!("mov {v}, qword ptr [rip + ompfuse_count@GOTTPOFF]",
+             v = out(reg) offset, options(nostack, preserves_flags, readonly));
+    }
+    offset
 }
 
 /// Where in a thread's TLS a half word is that is -1 for ever; for [`word_at`].

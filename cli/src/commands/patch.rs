@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     selection: SelectArgs,
     /// Don't load the runtime library: the copy behaves as the original until `ompfuse record` runs it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "count")]
     dormant: bool,
     /// Write nothing; list what would be patched, and why the rest would not
     #[arg(long)]

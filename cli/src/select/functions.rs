@@ -22,7 +22,16 @@ pub(crate) struct FunctionArgs {
     /// Names as for --functions. The function itself is recorded with them, if it isn't the body of a construct.
     #[arg(long, value_name = "NAME")]
     pub(crate) loops: Vec<FunctionPattern>,
+    /// Have the program count the instructions that it executes, without a processor's counters (may be repeated)
+    ///
+    /// The event is `instructions:exact`, per execution unit. All functions of recorded files are counted, or those with such names
+    /// (as for --functions). Not counted are the OpenMP runtime, the C library, and functions whose flow of control isn't known.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = EVERYTHING)]
+    pub(crate) count: Vec<FunctionPattern>,
 }
+
+/// `--count` without a name.
+const EVERYTHING: &str = "*";
 
 /// One `--functions`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,8 +169,28 @@ impl FunctionArgs {
             own.cloned().collect()
         };
         let (functions, loops) = (own(&self.functions), own(&self.loops));
-        let is_empty = functions.is_empty() && loops.is_empty();
-        (!is_empty).then_some(FunctionArgs { functions, loops })
+        // Without a name it is about every file.
+        let count = self.count.iter();
+        let count = count.filter(|p| p.text == EVERYTHING || p.is_about(module, is_program));
+        let count: Vec<FunctionPattern> = count.cloned().collect();
+        let is_empty = functions.is_empty() && loops.is_empty() && count.is_empty();
+        (!is_empty).then_some(FunctionArgs {
+            functions,
+            loops,
+            count,
+        })
+    }
+
+    /// Has all functions counted, if none are yet.
+    pub(crate) fn count_all(&mut self) {
+        if self.count.is_empty() {
+            self.count.extend(FunctionPattern::from_str(EVERYTHING));
+        }
+    }
+
+    /// Whether nothing is wanted but that instructions are counted.
+    pub(crate) fn only_counts(&self) -> bool {
+        self.functions.is_empty() && self.loops.is_empty()
     }
 
     /// Which functions of its file are wanted.
@@ -172,6 +201,11 @@ impl FunctionArgs {
     /// Of which ones the loops are.
     pub(crate) fn loops_wish(&self) -> Chosen<'_> {
         Chosen(&self.loops)
+    }
+
+    /// Which ones are counted.
+    pub(crate) fn count_wish(&self) -> Chosen<'_> {
+        Chosen(&self.count)
     }
 
     /// Names of libraries with functions that are wanted, as globs.
@@ -190,7 +224,8 @@ impl FunctionArgs {
     pub(crate) fn arguments(&self) -> impl Iterator<Item = String> {
         let functions = self.functions.iter().map(|p| ("functions", p));
         let loops = self.loops.iter().map(|p| ("loops", p));
-        let all = functions.chain(loops);
+        let count = self.count.iter().map(|p| ("count", p));
+        let all = functions.chain(loops).chain(count);
         all.map(|(option, p)| format!("--{option}={}", p.text))
     }
 }
@@ -241,7 +276,7 @@ mod tests {
         let functions = texts.iter().map(|t| t.parse().unwrap()).collect();
         FunctionArgs {
             functions,
-            loops: Vec::new(),
+            ..FunctionArgs::default()
         }
     }
 

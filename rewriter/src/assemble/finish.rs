@@ -1,7 +1,10 @@
 //! The end of a plan: what is known when everything else has its place.
 
 use super::{Changes, DYNAMIC_AT, Housed, Places, SITES_AT, chunk};
-use crate::describe::{description, encode, identity, note, relay_table, window_table};
+use crate::describe::{
+    count_table, description, encode, identity, note, relay_table, window_table,
+};
+use crate::count::Increment;
 use crate::draft::Draft;
 use crate::image::{Image, Section};
 use crate::layout::{HeaderTactic, Placed};
@@ -27,6 +30,7 @@ impl Housed<'_> {
         } = self;
         let layout = places.layout;
         let own = draft.scan.own_functions;
+        let increments = draft.scan.increments.clone();
         let json = description(
             original_sha256,
             std::mem::replace(&mut draft.scan, Cow::Owned(Scan::default())),
@@ -44,8 +48,8 @@ impl Housed<'_> {
             len: text.len() as u64,
         };
         let identity = identity(&json.original_sha256, &sites);
-        let read_only = draft.read_only(&places, text_at, sites, &detours, &mut changes)?;
-        let data = draft.data(&places, identity, &own, &mut changes);
+        let read_only = draft.read_only(&places, text_at, sites, (&detours, &increments), &mut changes)?;
+        let data = draft.data(&places, (identity, increments.len()), &own, &mut changes);
 
         let mut end = text_at.end();
         let mut new_sections = vec![
@@ -132,7 +136,7 @@ impl Draft<'_> {
         places: &Places,
         text: Placed,
         sites: Vec<u8>,
-        detours: &[Detour],
+        (detours, increments): (&[Detour], &[Increment]),
         changes: &mut Changes,
     ) -> Result<Vec<u8>, PatchError> {
         let header = LinkVa(places.layout.data.va);
@@ -147,6 +151,7 @@ impl Draft<'_> {
         out.extend(sites);
         out.extend(window_table(detours));
         out.extend(relay_table(&self.relays, &places.relays));
+        out.extend(count_table(increments));
         if let Some(needed) = &self.needed {
             out.extend(&needed.strings);
             let section = section_at(self.image, needed.old_strings_va);
@@ -178,12 +183,18 @@ impl Draft<'_> {
     fn data(
         &self,
         places: &Places,
-        identity: u64,
+        (identity, counts): (u64, usize),
         own: &[Option<LinkVa>; OWN_FUNCTIONS.len()],
         changes: &mut Changes,
     ) -> Vec<u8> {
         let (header, sites) = (places.layout.data.va, places.tables.va);
-        let mut out = ModuleHeader::encode(header, sites, places.table.count(), identity).to_vec();
+        let mut out = ModuleHeader::encode(
+            header,
+            sites,
+            (places.table.count(), counts as u32),
+            identity,
+        )
+        .to_vec();
         for ((slot, _), to) in OWN_FUNCTIONS.into_iter().zip(own) {
             if let Some(to) = to {
                 let at = ModuleHeader::SLOTS_OFFSET + 8 * slot;

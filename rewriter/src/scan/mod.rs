@@ -12,6 +12,7 @@ mod candidates;
 pub(crate) mod cfg;
 mod clobbers;
 mod clock;
+mod counted;
 mod dataflow;
 mod decode;
 mod discover;
@@ -272,6 +273,8 @@ pub struct ScanOptions<'x> {
     pub functions: Option<&'x dyn Wish>,
     /// Functions whose loops are wanted as regions of their own.
     pub loops: Option<&'x dyn Wish>,
+    /// Functions whose instructions are counted.
+    pub count: Option<&'x dyn Wish>,
     /// Other libraries whose calls are looked for; MPI by default.
     pub calls: Families,
     /// Every inline probe that can have a short jump has one, as if there were no more bytes: for tests of how room is made.
@@ -323,11 +326,19 @@ fn scan_with(
 ) -> Result<(Scan, Times), ScanError> {
     let Read {
         module,
-        binary,
+        mut binary,
         candidates,
     } = read(bytes, path, debug, options, clock, progress)?;
-    let whole = function::find_all(&module, candidates);
-    let scan = assemble(&module, whole, binary, debug);
+    let mut whole = function::find_all(&module, candidates);
+    let mut increments = Vec::new();
+    if let Some(wish) = options.count {
+        let wanted = chosen(&module, wish, path, debug)?;
+        let counted = counted::add(&module, &wanted, &mut whole);
+        increments = counted.increments;
+        binary.counted = Some(counted.told);
+    }
+    let mut scan = assemble(&module, whole, binary, debug);
+    scan.increments = increments;
     progress.advance(1.0 - OF_FUNCTIONS);
     Ok((scan, module.clock.times()))
 }
@@ -487,6 +498,7 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo, debug: DebugF
         sites,
         windows,
         relays,
+        increments: Vec::new(),
         own_functions: own_functions(module),
     }
 }
@@ -561,5 +573,6 @@ fn binary_info(
         debug_files: None,
         loops_of: Vec::new(),
         settings: Vec::new(),
+        counted: None,
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn wanted(
 }
 
 /// What a function is called: by its address where it has no name.
-fn name<'x>(module: &'x Module<'_>, function: usize) -> Cow<'x, str> {
+pub(super) fn name<'x>(module: &'x Module<'_>, function: usize) -> Cow<'x, str> {
     let function = module.functions.get(function);
     let address = || format!("{:#x}", function.start).into();
     function.name.map_or_else(address, Cow::Borrowed)
@@ -153,7 +153,7 @@ pub(super) fn entries(module: &Module<'_>, wanted: &[Wanted]) -> Vec<HexAddress>
 }
 
 /// Whether the linker has made the code there.
-fn is_linkers(module: &Module<'_>, va: u64) -> bool {
+pub(super) fn is_linkers(module: &Module<'_>, va: u64) -> bool {
     let holds = |(from, size): (u64, u64)| from <= va && va - from < size;
     let is_it = |name: &str| name.starts_with(".plt") || matches!(name, ".init" | ".fini");
     let mut sections = module.image.sections.iter();
@@ -162,7 +162,7 @@ fn is_linkers(module: &Module<'_>, va: u64) -> bool {
 }
 
 /// Where the probe of a function's entry stands: behind the mark of where indirect branches may lead, which stays.
-fn entry(module: &Module<'_>, start: u64) -> u64 {
+pub(super) fn entry(module: &Module<'_>, start: u64) -> u64 {
     const MARKS: [&[u8]; 2] = [&[0xf3, 0x0f, 0x1e, 0xfa], &[0xf3, 0x0f, 0x1e, 0xfb]];
     let code = module.image.rest(start).unwrap_or_default();
     match MARKS.iter().any(|mark| code.starts_with(mark)) {

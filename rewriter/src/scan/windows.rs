@@ -136,7 +136,7 @@ fn tell(windows: &[Placed], drafts: &mut [Draft]) {
 
 /// Addresses of the function's own instructions that instructions of it make: `__builtin_setjmp` and jumps out of nested
 /// functions come back there.
-fn made<'x>(module: &'x Module<'_>, body: &'x Body) -> impl Iterator<Item = u64> + 'x {
+pub(super) fn made<'x>(module: &'x Module<'_>, body: &'x Body) -> impl Iterator<Item = u64> + 'x {
     let absolute = module.image.kind == Kind::Executable;
     let made = move |insn: &Instruction| {
         let number = (0..insn.op_count()).find(|&op| {

@@ -5,7 +5,8 @@ use crate::image::tests::{CODE, tiny};
 
 const AT: u64 = 0x40_5000;
 const ANCHORS: Anchors = Anchors {
-    inline_slot: 0x40_6020,
+    count_slot: 0,
+        inline_slot: 0x40_6020,
     sites: 0x40_4000,
     stubs: 0x40_5800,
 };
@@ -21,7 +22,7 @@ fn displace(code: &[u8], calls: &[u64]) -> Result<Vec<u8>, String> {
         island: None,
     };
     let calls = calls.iter().map(|at| (LinkVa(CODE + at), 1)).collect();
-    let trampoline = Trampoline::new(&image, &window, &[], &calls).map_err(|e| e.to_string())?;
+    let trampoline = Trampoline::new(&image, &window, (&[], &[]), &calls).map_err(|e| e.to_string())?;
     Ok(trampoline.encode(LinkVa(AT), &ANCHORS).unwrap())
 }
 
@@ -180,7 +181,7 @@ fn probes_stand_before_their_instruction() {
         entry: 3,
         at: LinkVa(CODE + 2),
     }];
-    let trampoline = Trampoline::new(&image, &window, &probes, &BTreeMap::new()).unwrap();
+    let trampoline = Trampoline::new(&image, &window, (&probes, &[]), &BTreeMap::new()).unwrap();
     let bytes = trampoline.encode(LinkVa(AT), &ANCHORS).unwrap();
     assert_eq!((bytes.len(), trampoline.len()), (5 + 54 + 5, 64));
     assert_eq!(bytes[..2], code[..2]);
@@ -212,7 +213,7 @@ fn probes_stand_before_their_instruction() {
         entry: 3,
         at: LinkVa(CODE + 1),
     }];
-    let text = Trampoline::new(&image, &window, &wrong, &BTreeMap::new()).unwrap_err();
+    let text = Trampoline::new(&image, &window, (&wrong, &[]), &BTreeMap::new()).unwrap_err();
     assert!(
         text.to_string().contains("not the start of an instruction"),
         "{text}"

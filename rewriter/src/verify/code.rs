@@ -91,6 +91,8 @@ pub(super) struct Findings {
     pub calls: Vec<usize>,
     /// Addresses whose probes were found.
     pub probes: Vec<u64>,
+    /// Constants that were found.
+    pub increments: usize,
     ways: BTreeSet<(u64, Way)>,
 }
 
@@ -128,6 +130,11 @@ pub(super) fn check(
     let found: BTreeSet<u64> = all.iter().flat_map(|f| &f.probes).copied().collect();
     if let Some(lost) = sites.probes.iter().find(|s| !found.contains(&s.address)) {
         return Err(site_error(lost, "it has no trampoline"));
+    }
+    let increments: usize = all.iter().map(|f| f.increments).sum();
+    if increments != tables.increments.len() {
+        let what = "some of the constants that count instructions have no trampoline";
+        return Err(VerifyError::damaged(what));
     }
     // What is left of the calls lies in no window.
     let inside: BTreeSet<usize> = all.iter().flat_map(|f| &f.calls).copied().collect();

@@ -5,7 +5,9 @@ mod places;
 use super::error::VerifyError;
 use super::ledger::Ledger;
 use super::view::View;
-use crate::describe::{RELAY_LEN, WINDOW_LEN, decode, encodes, identity, sha256};
+use crate::describe::{
+    INCREMENT_LEN, RELAY_LEN, WINDOW_LEN, decode, encodes, identity, sha256,
+};
 use goblin::elf::program_header::ProgramHeader;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
@@ -45,6 +47,16 @@ pub(super) struct WindowEntry {
     pub island: Option<u64>,
 }
 
+/// A constant that is added to a thread's count of instructions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IncrementEntry {
+    /// Address of the instruction that it stands before.
+    pub at: u64,
+    pub amount: i32,
+    /// x86 number of the register that is free there; none: it is saved.
+    pub scratch: Option<u8>,
+}
+
 /// A relay, and what leads to it.
 #[derive(Debug, Clone)]
 pub(super) struct RelayEntry {
@@ -65,11 +77,15 @@ pub(super) struct Tables<'p> {
     /// All islands, ascending.
     pub islands: Vec<u64>,
     pub relays: Vec<RelayEntry>,
+    /// By address.
+    pub increments: Vec<IncrementEntry>,
+    /// How many the header says that there are.
+    counts: u64,
     pub description: Cow<'p, SelfDescription>,
     text: Range<u64>,
     /// First address behind the site table and its constants.
     sites_end: u64,
-    /// First address behind the relay table.
+    /// First address behind the table of constants.
     pub tables_end: u64,
     identity: u64,
 }
@@ -128,6 +144,8 @@ impl<'p> Tables<'p> {
             windows: Vec::new(),
             islands: Vec::new(),
             relays: Vec::new(),
+            increments: Vec::new(),
+            counts: 0,
             description,
             text,
             sites_end: 0,
@@ -137,6 +155,7 @@ impl<'p> Tables<'p> {
         let n_sites = tables.read_header(old, new)?;
         tables.read_sites(new, n_sites)?;
         tables.read_relays(new)?;
+        tables.read_increments(new)?;
         Ok(tables)
     }
 
@@ -189,12 +208,13 @@ impl<'p> Tables<'p> {
             && slots[..8 * first].iter().all(|&b| b == 0)
             && own_functions(old, self.header_va, slots)
             && word(rel_at - 8, 8)? == self.header_va
-            && word(rel_at + 8, 8)? == 0;
+            && word(rel_at + 8, 4)? == 0;
         if !sound {
             return Err(damaged());
         }
         self.sites_va = (self.header_va + rel_at as u64).wrapping_add(word(rel_at, 8)?);
         self.identity = word(ModuleHeader::IDENTITY_OFFSET, 8)?;
+        self.counts = word(ModuleHeader::COUNTS_OFFSET, 4)?;
         Ok(word(12, 4)? as usize)
     }
 
@@ -336,6 +356,36 @@ impl<'p> Tables<'p> {
             self.relays.push(RelayEntry {
                 code: start..end,
                 loads: loads?,
+            });
+        }
+        Ok(())
+    }
+
+    fn read_increments(&mut self, new: &View<'_>) -> Result<(), VerifyError> {
+        let damaged = || VerifyError::damaged("the table of constants is damaged");
+        let word = |raw: &[u8], at, len| number(raw, at, len).ok_or_else(damaged);
+        let count = word(self.in_read_only(new, self.tables_end, 8)?, 0, 8)?;
+        let len = count.checked_mul(INCREMENT_LEN).ok_or_else(damaged)?;
+        if count != self.counts {
+            return Err(damaged());
+        }
+        let table = self.in_read_only(new, self.tables_end + 8, len)?;
+        self.tables_end += 8 + len;
+        let mut behind = 0;
+        for raw in table.chunks_exact(INCREMENT_LEN as usize) {
+            let (at, amount) = (word(raw, 0, 8)?, word(raw, 8, 4)? as u32);
+            let scratch = match (word(raw, 12, 4)? as u32).cast_signed() {
+                -1 => None,
+                number => Some(u8::try_from(number).map_err(|_| damaged())?),
+            };
+            if at < behind {
+                return Err(damaged());
+            }
+            behind = at + 1;
+            self.increments.push(IncrementEntry {
+                at,
+                amount: amount.cast_signed(),
+                scratch,
             });
         }
         Ok(())

@@ -49,6 +49,7 @@ impl Checker<'_, '_, '_> {
                 }
             } else {
                 to = self.probes_before(at, to)?;
+                to = self.increment_before(at, to)?;
                 (to, ended) = self.displaced(&was, to, window.end)?;
                 self.found.displaced += 1;
             }

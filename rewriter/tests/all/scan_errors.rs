@@ -101,6 +101,7 @@ fn patched_files_are_told_and_describe_themselves() {
             debug_files: None,
             loops_of: Vec::new(),
             settings: Default::default(),
+            counted: None,
         },
         original_sha256: "00".into(),
         sites: vec![],

@@ -48,6 +48,18 @@
 //!              jmp  original_target            ; or the stub of the one jump among them
 //! ```
 //!
+//! A module may count the instructions that its threads execute. Where nobody reads some register and the flags, a trampoline adds a
+//! constant so:
+//!
+//! ```text
+//!              mov  rcx, [rip + header.slots[COUNT]]  ; any register that is free
+//!              test rcx, rcx ; jz behind
+//!              add  qword ptr fs:[rcx], constant
+//! behind:
+//! ```
+//!
+//! Elsewhere it steps over the red zone first and saves rcx, rax and the flags, as for a probe.
+//!
 //! All relative fields are `address of the target - address of the field`, so that nothing needs a relocation.
 
 pub mod handed;
@@ -57,7 +69,7 @@ pub use probe::Probe;
 
 /// Version of this interface; a runtime library leaves modules of another version alone. The first had 64 bytes for every
 /// site, and stubs that did what ways do; up to the third, trampolines saved all flags; the fourth had a window table
-/// without islands; the eighth had a probe for chunks that begin without a comparison.
+/// without islands; the eighth had a probe for chunks that begin without a comparison, and no table of constants.
 pub const ABI_VERSION: u32 = 9;
 
 /// Name of the ELF note (with its terminating NUL, 8 bytes) and of the description's section.
@@ -81,6 +93,8 @@ pub const SLOT_CALL: usize = 0;
 pub const SLOT_TASK: usize = 1;
 /// Slot of the thunk for inline probes.
 pub const SLOT_INLINE: usize = 2;
+/// Slot of no thunk: where in a thread's thread-local storage its count of instructions is.
+pub const SLOT_COUNT: usize = 3;
 /// Of a module with the OpenMP runtime linked in: functions that nobody else in the process can look up, each with the slot that
 /// holds its address - address of the header. The first two are there or none is; 0 where one of the others isn't linked in.
 pub const OWN_FUNCTIONS: [(usize, &str); 5] = [
@@ -155,8 +169,8 @@ pub struct ModuleHeader {
     pub sites_rel: i64,
     /// The module's number in this process, written by the runtime library; 0 in the file.
     pub module: u32,
-    /// 0.
-    pub reserved: u32,
+    /// How many constants the module's code adds to count instructions.
+    pub counts: u32,
     /// Tells this file from every other: a hash of the original and of the site table.
     pub identity: u64,
 }
@@ -171,8 +185,16 @@ impl ModuleHeader {
     /// Offset of [`ModuleHeader::identity`] in bytes.
     pub const IDENTITY_OFFSET: usize = Self::SITES_REL_OFFSET + 8 + 8;
 
+    /// Offset of [`ModuleHeader::counts`] in bytes.
+    pub const COUNTS_OFFSET: usize = Self::SITES_REL_OFFSET + 8 + 4;
+
     /// The header as it stands in the file. `sites_va`: link-time address of the first [`SiteDesc`].
-    pub fn encode(header_va: u64, sites_va: u64, n_sites: u32, identity: u64) -> [u8; Self::LEN] {
+    pub fn encode(
+        header_va: u64,
+        sites_va: u64,
+        (n_sites, counts): (u32, u32),
+        identity: u64,
+    ) -> [u8; Self::LEN] {
         let mut out = [0; Self::LEN];
         out[0..8].copy_from_slice(&MODULE_MAGIC);
         out[8..12].copy_from_slice(&ABI_VERSION.to_le_bytes());
@@ -181,6 +203,7 @@ impl ModuleHeader {
         out[at..at + 8].copy_from_slice(&header_va.to_le_bytes());
         let rel = sites_va.wrapping_sub(header_va + Self::SITES_REL_OFFSET as u64);
         out[at + 8..at + 16].copy_from_slice(&rel.to_le_bytes());
+        out[Self::COUNTS_OFFSET..][..4].copy_from_slice(&counts.to_le_bytes());
         out[Self::IDENTITY_OFFSET..].copy_from_slice(&identity.to_le_bytes());
         out
     }
@@ -344,6 +367,10 @@ mod tests {
         assert_eq!(
             core::mem::offset_of!(ModuleHeader, slots),
             ModuleHeader::SLOTS_OFFSET
+        );
+        assert_eq!(
+            core::mem::offset_of!(ModuleHeader, counts),
+            ModuleHeader::COUNTS_OFFSET
         );
         assert_eq!(
             core::mem::offset_of!(ModuleHeader, identity),

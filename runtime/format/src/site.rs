@@ -223,6 +223,40 @@ pub struct BinaryInfo {
     /// What the patched file hands over instead of what the program does, ascending; none by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
+    /// Functions whose instructions are counted; `None`: nothing is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
+}
+
+/// Which functions of a file count their instructions.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counted {
+    /// Those that do: place of the first probe that a function could have, and number of instructions.
+    pub functions: Vec<(HexAddress, u32)>,
+    /// Those that were to be counted, and can't.
+    pub refused: Vec<Uncounted>,
+}
+
+/// A function whose instructions can't be counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uncounted {
+    /// Place of the first probe that it could have.
+    pub address: HexAddress,
+    /// Its name, or its address where it has none.
+    pub name: String,
+    /// Number of its instructions, as far as they are known.
+    pub instructions: u32,
+    /// Why.
+    pub reason: String,
+}
+
+impl Counted {
+    /// Instructions in functions that are counted, and in those that are not.
+    pub fn instructions(&self) -> (u64, u64) {
+        let counted = self.functions.iter().map(|f| u64::from(f.1)).sum();
+        let refused = self.refused.iter().map(|f| u64::from(f.instructions));
+        (counted, refused.sum())
+    }
 }
 
 /// What a patched file says of itself (in its `.ompfuse` section; [`crate::description`] writes and reads it).

@@ -3,7 +3,8 @@
 use super::group::read;
 use super::turns::Turns;
 use super::{Counters, simulated};
-use ompfuse_format::event::{self, Event, Kind, exercise};
+use crate::modules;
+use ompfuse_format::event::{self, Event, Kind, exact, exercise};
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::refused;
 use ompfuse_format::run::{EventStatus, SharedCounter, TAKES_TURNS};
@@ -13,7 +14,15 @@ use std::path::Path;
 
 /// The event set, as this process counts it.
 #[derive(Debug, Clone)]
-pub(crate) enum EventSet {
+pub(crate) struct EventSet {
+    pub(super) events: Events,
+    /// Behind these events comes what the program's code counts itself.
+    pub(super) is_exact: bool,
+}
+
+/// Who counts the others.
+#[derive(Debug, Clone)]
+pub(super) enum Events {
     /// By the kernel.
     Perf(Vec<Chosen>),
     /// By the kernel, in groups that take turns on the processor's counters.
@@ -25,7 +34,24 @@ pub(crate) enum EventSet {
 impl EventSet {
     /// Nothing is counted.
     pub(crate) fn none() -> EventSet {
-        EventSet::Perf(vec![])
+        EventSet {
+            events: Events::Perf(vec![]),
+            is_exact: false,
+        }
+    }
+
+    /// Whether a simulator counts.
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self.events, Events::Simulated(..))
+    }
+
+    /// How many counters the others have.
+    fn len(&self) -> usize {
+        match &self.events {
+            Events::Perf(chosen) => chosen.len(),
+            Events::Turns(turns) => turns.counters(),
+            Events::Simulated(_, events) => events.len(),
+        }
     }
 
     /// Whether it takes a system call to read it on the calling thread.
@@ -59,6 +85,39 @@ impl Chosen {
 /// Finds out which of the wanted events can be counted; says why not for the others. `first`: the calling thread's
 /// counters of another set, if it has some.
 pub(crate) fn choose(wanted: &str, first: Option<&Counters>) -> (EventSet, Vec<EventStatus>) {
+    let is_exact = names(wanted).any(|name| name == exact::NAME);
+    let others = match is_exact {
+        true => &exact::without(wanted),
+        false => wanted,
+    };
+    let (events, mut status) = choose_others(others, first);
+    let mut set = EventSet {
+        events,
+        is_exact: false,
+    };
+    if is_exact {
+        let column = match set.len() {
+            MAX_COUNTERS => Err(format!("more than {MAX_COUNTERS} events in one set")),
+            _ if !modules::count() => Err(format!(
+                "{} can't be counted: no module of process {} was patched with --count",
+                exact::NAME,
+                std::process::id()
+            )),
+            len => Ok(len as u32),
+        };
+        set.is_exact = column.is_ok();
+        status.push(EventStatus {
+            name: exact::NAME.to_owned(),
+            column: column.as_ref().ok().copied(),
+            reason: column.err(),
+            shared: None,
+        });
+    }
+    (set, status)
+}
+
+/// As [`choose`], of all events but the one that the program's code counts itself.
+fn choose_others(wanted: &str, first: Option<&Counters>) -> (Events, Vec<EventStatus>) {
     if let Some(folder) = simulated::folder() {
         let wanted = names(wanted);
         let can = match first.and_then(Counters::slot) {
@@ -66,18 +125,18 @@ pub(crate) fn choose(wanted: &str, first: Option<&Counters>) -> (EventSet, Vec<E
             None => simulated::Can::find_out(folder),
         };
         let (events, status) = sort(wanted, |name| can.count(name));
-        return (EventSet::Simulated(folder, events), status);
+        return (Events::Simulated(folder, events), status);
     }
     if wanted.contains(TAKES_TURNS) {
         let (turns, status) = choose_turns(wanted);
         return match turns.groups.is_empty() {
             // Nothing takes turns.
-            true => (EventSet::Perf(turns.always), status),
-            false => (EventSet::Turns(turns), status),
+            true => (Events::Perf(turns.always), status),
+            false => (Events::Turns(turns), status),
         };
     }
     let (chosen, status) = choose_group(names(wanted));
-    (EventSet::Perf(chosen), status)
+    (Events::Perf(chosen), status)
 }
 
 /// The names in an event set's text.
@@ -281,7 +340,7 @@ mod tests {
     #[test]
     fn what_counts_is_not_called_dead() {
         let (set, status) = choose("task-clock,instructions,branch-misses", None);
-        let EventSet::Perf(chosen) = set else {
+        let Events::Perf(chosen) = set.events else {
             panic!("no simulator runs this test");
         };
         assert_eq!(

@@ -1,5 +1,6 @@
 //! What is measured of a region or of the whole program.
 
+use ompfuse_format::event::exact;
 use ompfuse_format::simulated::{EVENTS, Source};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -144,15 +145,16 @@ impl Quantity {
             Quantity::Executions | Quantity::Units | Quantity::Iterations => true,
             Quantity::Event(name) | Quantity::EventPerUnit(name) => {
                 let event = EVENTS.iter().find(|e| e.name == name);
-                event.is_some_and(|e| e.source == Source::Code)
+                name == exact::NAME || event.is_some_and(|e| e.source == Source::Code)
             }
             _ => false,
         }
     }
 
-    /// Whether it counts instructions, by a processor or a simulator.
+    /// Whether it counts instructions, by a processor, a simulator, or the program itself.
     pub fn is_instructions(&self) -> bool {
-        matches!(self, Quantity::Event(name) if name == "instructions" || name == "sim-instructions")
+        let names = ["instructions", "sim-instructions", exact::NAME];
+        matches!(self, Quantity::Event(name) if names.contains(&name.as_str()))
     }
 
     /// Whether it tells by itself, as the time does, that a region changed. Other quantities are details.

@@ -213,6 +213,7 @@ pub(crate) fn scan_as(file: &Path, inline: bool, least: impl Fn(usize) -> u32) -
         debug_files: None,
         loops_of: Vec::new(),
         settings: Default::default(),
+        counted: None,
     };
     Scan {
         own_functions: Default::default(),

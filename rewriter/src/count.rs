@@ -1,0 +1,23 @@
+//! Exact counts of the instructions that a thread executes, as a running sum that the code itself keeps.
+//!
+//! A function's code is divided into *segments* at its *cuts*: the places where a unit may begin or end, which are the entry, the
+//! exits, calls, and probes. At each cut the sum must be what was executed. Between cuts it may be ahead or behind by a
+//! *potential*: constants are added on few segments only (Knuth 1973; Ball and Larus 1994).
+//!
+//! Nothing here knows OpenMP or the file; `scan/counted.rs` brings both together.
+
+pub(crate) mod live;
+mod potential;
+pub(crate) mod segments;
+pub(crate) mod spots;
+
+/// A constant that is added to the thread's sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Increment {
+    /// Address of the instruction that it stands before, behind the probes there.
+    pub at: u64,
+    /// What is added.
+    pub amount: i32,
+    /// x86 number of a general register that nobody reads there; the arithmetic flags are as free. `None`: both are saved.
+    pub scratch: Option<u8>,
+}

@@ -1,0 +1,119 @@
+//! Where constants are added: the segments that are left when a spanning tree of the costly ones is taken away.
+
+/// A segment of code, from one junction to another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub from: usize,
+    pub to: usize,
+    /// Instructions on it.
+    pub weight: i64,
+    /// What adding a constant there costs; `None`: nothing can be added there.
+    pub cost: Option<u64>,
+}
+
+/// Junctions in groups; of each, how much further its potential is than that of its group's root.
+struct Groups {
+    root: Vec<usize>,
+    ahead: Vec<i64>,
+}
+
+impl Groups {
+    fn new(len: usize) -> Groups {
+        Groups {
+            root: (0..len).collect(),
+            ahead: vec![0; len],
+        }
+    }
+
+    /// The root of a junction's group, and how far it is ahead of that.
+    fn find(&mut self, junction: usize) -> (usize, i64) {
+        let (mut at, mut ahead) = (junction, 0);
+        while self.root[at] != at {
+            ahead += self.ahead[at];
+            at = self.root[at];
+        }
+        // The next search is short.
+        (self.root[junction], self.ahead[junction]) = (at, ahead);
+        (at, ahead)
+    }
+}
+
+/// What each way adds, so that on every path between two junctions the sum of what is added is the sum of weights and the difference of
+/// potentials. The potential of a junction depends on nothing but the junction. The most costly ways add nothing.
+///
+/// # Errors
+/// The number of a way that has to add something and can't.
+pub(super) fn increments(junctions: usize, ways: &[Way]) -> Result<Vec<i64>, usize> {
+    let mut order: Vec<usize> = (0..ways.len()).collect();
+    order.sort_by_key(|&n| std::cmp::Reverse(ways[n].cost.unwrap_or(u64::MAX)));
+    let mut groups = Groups::new(junctions);
+    let mut out = vec![0; ways.len()];
+    for n in order {
+        let way = &ways[n];
+        let (from, behind) = groups.find(way.from);
+        let (to, ahead) = groups.find(way.to);
+        // The potential is what was executed and isn't in the sum yet.
+        let left = behind + way.weight - ahead;
+        if from != to {
+            (groups.root[to], groups.ahead[to]) = (from, left);
+        } else if left != 0 && way.cost.is_none() {
+            return Err(n);
+        } else {
+            out[n] = left;
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(from: usize, to: usize, weight: i64, cost: u64) -> Way {
+        Way {
+            from,
+            to,
+            weight,
+            cost: Some(cost),
+        }
+    }
+
+    /// Sums of weights and of what is added, along a path of ways.
+    fn sums(ways: &[Way], added: &[i64], path: &[usize]) -> (i64, i64) {
+        let weights = path.iter().map(|&n| ways[n].weight).sum();
+        (weights, path.iter().map(|&n| added[n]).sum())
+    }
+
+    #[test]
+    fn a_loop_with_two_branches_adds_in_two_places() {
+        // 0: outside; header 0 -> 1, branches 1 -> 2, latch 2 -> 0, which is outside too.
+        let ways = [
+            way(0, 1, 3, 80),
+            way(1, 2, 5, 40),
+            way(1, 2, 2, 40),
+            way(2, 0, 4, 80),
+        ];
+        let added = increments(3, &ways).unwrap();
+        assert_eq!(added.iter().filter(|&&n| n != 0).count(), 2, "{added:?}");
+        assert_eq!((added[0], added[3]), (0, 0));
+        for path in [[0, 1, 3], [0, 2, 3]] {
+            let (weights, added) = sums(&ways, &added, &path);
+            assert_eq!(weights, added);
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_is_added_elsewhere() {
+        let full = |from, to, weight| Way {
+            cost: None,
+            ..way(from, to, weight, 0)
+        };
+        let ways = [full(0, 1, 3), way(1, 0, 4, 90)];
+        assert_eq!(increments(2, &ways), Ok(vec![0, 7]));
+        let ways = [full(0, 1, 3), full(1, 0, 4)];
+        assert_eq!(increments(2, &ways), Err(1));
+        // Two branches that execute as much.
+        let ways = [full(0, 1, 3), full(0, 1, 3), way(1, 0, 1, 1)];
+        assert_eq!(increments(2, &ways), Ok(vec![0, 0, 4]));
+    }
+}

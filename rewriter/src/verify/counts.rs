@@ -1,0 +1,92 @@
+//! The code that adds a constant to a thread's count of instructions.
+
+use super::code::Checker;
+use super::cursor::{Cursor, mismatch};
+use super::error::VerifyError;
+use super::tables::IncrementEntry;
+use super::unwind::Place;
+use ompfuse_format::abi::SLOT_COUNT;
+
+/// Registers that may be free, by x86 number.
+const NAMES: [&str; 12] = [
+    "rax", "rcx", "rdx", "", "", "", "rsi", "rdi", "r8", "r9", "", "r11",
+];
+/// rcx, where none is free.
+const SAVED: u8 = 1;
+
+impl Checker<'_, '_, '_> {
+    /// The constant that is added before the instruction at `site`, if the table has one. Returns the address behind it.
+    pub(super) fn increment_before(&mut self, site: u64, to: u64) -> Result<u64, VerifyError> {
+        let all = &self.tables.increments;
+        let Ok(n) = all.binary_search_by_key(&site, |i| i.at) else {
+            return Ok(to);
+        };
+        let entry = all[n];
+        self.found.increments += 1;
+        let slot = self.tables.slot(SLOT_COUNT);
+        let mut marks = vec![(to, 0)];
+        let mut code = self.cursor(to);
+        match entry.scratch {
+            Some(register) => add(&mut code, &entry, register, slot)?,
+            None => {
+                code.expect(&[0x48, 0x8d, 0x64, 0x24, 0x80], "lea rsp, [rsp - 0x80]")?;
+                marks.push((code.at, 128));
+                code.expect(&[0x51], "push rcx")?;
+                marks.push((code.at, 136));
+                code.expect(&[0x50], "push rax")?;
+                marks.push((code.at, 144));
+                code.expect(&[0x9f], "lahf")?;
+                code.expect(&[0x0f, 0x90, 0xc0], "seto al")?;
+                add(&mut code, &entry, SAVED, slot)?;
+                code.expect(&[0x04, 0x7f], "add al, 0x7f")?;
+                code.expect(&[0x9e], "sahf")?;
+                code.expect(&[0x58], "pop rax")?;
+                marks.push((code.at, 136));
+                code.expect(&[0x59], "pop rcx")?;
+                marks.push((code.at, 128));
+                let back = [0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
+                code.expect(&back, "lea rsp, [rsp + 0x80]")?;
+            }
+        }
+        let behind = code.at;
+        let place = |(at, depth)| Place {
+            at,
+            origin: Some(site),
+            depth,
+        };
+        self.found.places.extend(marks.into_iter().map(place));
+        Ok(behind)
+    }
+}
+
+/// Adds to what the slot leads to, if it isn't 0.
+fn add(
+    code: &mut Cursor<'_, '_, '_>,
+    entry: &IncrementEntry,
+    register: u8,
+    slot: u64,
+) -> Result<(), VerifyError> {
+    let name = NAMES.get(usize::from(register)).filter(|n| !n.is_empty());
+    let name = name.ok_or_else(|| mismatch(code.at, "a register that may be free", "another"))?;
+    let (high, low) = (register / 8, register % 8);
+    let load = [0x48 + 4 * high, 0x8b, 0x05 + 8 * low];
+    code.expect_at(&load, &format!("mov {name}, qword ptr [@]"), slot)?;
+    let test = [0x48 + 5 * high, 0x85, 0xc0 + 9 * low];
+    code.expect(&test, &format!("test {name}, {name}"))?;
+    let mut addition = vec![0x64, 0x48 + high];
+    match entry.amount {
+        -128..=127 => addition.extend([0x83, low, entry.amount as u8]),
+        amount => {
+            addition.extend([0x81, low]);
+            addition.extend(amount.to_le_bytes());
+        }
+    }
+    let behind = code.at + 2 + addition.len() as u64;
+    code.expect_short(&[0x74, addition.len() as u8], "je @", behind)?;
+    let insn = code.next()?;
+    let shape = format!("add qword ptr fs:[{name}], ");
+    match insn.bytes() == addition && insn.shape().starts_with(shape.as_bytes()) {
+        true => Ok(()),
+        false => Err(mismatch(insn.at, &shape, &insn.text())),
+    }
+}
