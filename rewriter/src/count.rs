@@ -14,10 +14,30 @@ pub(crate) mod spots;
 /// A constant that is added to the thread's sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Increment {
-    /// Address of the instruction that it stands before, behind the probes there.
+    /// Address of the instruction that it belongs to.
     pub at: u64,
+    /// Where.
+    pub place: Place,
     /// What is added.
     pub amount: i32,
     /// x86 number of a general register that nobody reads there; the arithmetic flags are as free. `None`: both are saved.
     pub scratch: Option<u8>,
+}
+
+/// Where a constant is added, in the order of its numbers in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Before the instruction, behind the probes there.
+    Before = 0,
+    /// Behind it, a conditional jump, if it doesn't jump.
+    Behind = 1,
+    /// If it does.
+    Taken = 2,
+}
+
+impl Increment {
+    /// What they are sorted by.
+    pub(crate) fn order(&self) -> (u64, Place) {
+        (self.at, self.place)
+    }
 }

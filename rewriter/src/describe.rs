@@ -343,7 +343,8 @@ pub(crate) fn relay_table_len(relays: &[RelayCode]) -> u64 {
 }
 
 /// The table of constants stands behind the relay table: a count (8 bytes), then for each the address of the instruction that it
-/// is added before (8 bytes), what is added, and the free register or -1 (4 bytes each), ascending. Only `verify` reads it.
+/// belongs to (8 bytes), what is added (4 bytes), the free register or 255, and the place (2 bytes each), ascending. Only `verify`
+/// reads it.
 pub(crate) const INCREMENT_LEN: u64 = 16;
 
 /// The table of constants.
@@ -352,8 +353,9 @@ pub(crate) fn count_table(increments: &[Increment]) -> Vec<u8> {
     for increment in increments {
         out.extend_from_slice(&increment.at.to_le_bytes());
         out.extend_from_slice(&increment.amount.to_le_bytes());
-        let scratch = increment.scratch.map_or(-1, i32::from);
+        let scratch = u16::from(increment.scratch.unwrap_or(u8::MAX));
         out.extend_from_slice(&scratch.to_le_bytes());
+        out.extend_from_slice(&(increment.place as u16).to_le_bytes());
     }
     out
 }

@@ -1,7 +1,7 @@
 //! Inline windows: the instructions that a jump displaces, copied into a trampoline with probes between them, or without,
 //! where a window makes room for another's jump.
 
-use crate::count::Increment;
+use crate::count::{Increment, Place};
 use crate::image::Image;
 use crate::model::{LinkVa, Window};
 use crate::patch_error::PatchError;
@@ -63,6 +63,8 @@ enum Step {
     },
     /// A direct branch in its long form.
     Branch { opcode: Vec<u8>, to: To },
+    /// A conditional one that adds a constant where it leads, if it is taken.
+    Counted { opcode: Vec<u8>, to: u64, increment: Increment },
     /// Pushes the original's return address: unwinding and `setjmp` see the original.
     PushReturn(u64),
 }
@@ -152,12 +154,16 @@ impl Trampoline {
             while let Some(probe) = pending.next_if(|p| p.at.0 == at) {
                 trampoline.push(Step::Probe(probe.entry), at);
             }
-            while let Some(increment) = counts.next_if(|i| i.at == at) {
+            while let Some(increment) = counts.next_if(|i| i.order() == (at, Place::Before)) {
                 trampoline.push(Step::Count(*increment), at);
             }
             trampoline
                 .displace(&decoded, calls.get(&LinkVa(at)).copied())
                 .map_err(|what| error(format!("the instruction at {at:#x} {what}")))?;
+            while let Some(increment) = counts.next_if(|i| i.at == at) {
+                let placed = trampoline.count_behind(*increment);
+                placed.map_err(|what| error(format!("the instruction at {at:#x} {what}")))?;
+            }
             at += len;
         }
         let lost = pending.next().map(|p| p.at);
@@ -178,6 +184,35 @@ impl Trampoline {
     fn push(&mut self, step: Step, origin: u64) {
         self.steps.push(step);
         self.origins.push(origin);
+    }
+
+    /// Adds a constant on one of the two ways from the conditional jump that was displaced last.
+    fn count_behind(&mut self, increment: Increment) -> Result<(), &'static str> {
+        const WHAT: &str = "is no conditional jump that can be counted";
+        let is_count = |step: &Step| matches!(step, Step::Count(_));
+        let jump = self.steps.iter().rposition(|step| !is_count(step));
+        let jump = jump.ok_or(WHAT)?;
+        let Step::Branch {
+            opcode,
+            to: To::Address(to),
+        } = &self.steps[jump]
+        else {
+            return Err(WHAT);
+        };
+        if opcode[0] != 0x0f || self.origins[jump] != increment.at {
+            return Err(WHAT);
+        }
+        match increment.place {
+            Place::Taken => {
+                self.steps[jump] = Step::Counted {
+                    opcode: opcode.clone(),
+                    to: *to,
+                    increment,
+                };
+            }
+            Place::Before | Place::Behind => self.push(Step::Count(increment), increment.at),
+        }
+        Ok(())
     }
 
     fn displace(&mut self, decoded: &Decoded<'_>, stub: Option<u32>) -> Result<(), &'static str> {
@@ -279,13 +314,38 @@ impl Trampoline {
 
     fn emit(&self, at: LinkVa, anchors: &Anchors) -> Code64 {
         let mut code = Code64::new(at);
+        let ends = at.0 + self.way_len();
+        self.emit_way(&mut code, anchors, ends);
+        for (increment, to, _) in self.ends() {
+            count::emit(&mut code, increment, anchors.count_slot);
+            code.relative(&[0xe9], to);
+        }
+        code
+    }
+
+    /// What stands behind the way through the window: constants of jumps that are taken, where those lead, and the number of the jump's step.
+    fn ends(&self) -> impl Iterator<Item = (&Increment, u64, usize)> {
+        let steps = self.steps.iter().enumerate();
+        steps.filter_map(|(n, step)| match step {
+            Step::Counted { to, increment, .. } => Some((increment, *to, n)),
+            _ => None,
+        })
+    }
+
+    /// The way through the window, and back. `ends`: address of the first of [`Trampoline::ends`].
+    fn emit_way(&self, code: &mut Code64, anchors: &Anchors, mut ends: u64) {
         for step in &self.steps {
-            emit_step(&mut code, step, anchors);
+            emit_step(code, step, anchors, &mut ends);
         }
         if let Some(back) = self.back {
             code.relative(&[0xe9], back);
         }
-        code
+    }
+
+    fn way_len(&self) -> u64 {
+        let mut code = Code64::new(LinkVa(0));
+        self.emit_way(&mut code, &Anchors::default(), 0);
+        code.here()
     }
 
     /// Length in bytes; it doesn't depend on addresses.
@@ -304,6 +364,7 @@ impl Trampoline {
         let mut code = Code64::new(LinkVa(0));
         let mut marks = Vec::new();
         let mut returning = 0;
+        let mut ends = self.way_len();
         for (step, &origin) in self.steps.iter().zip(&self.origins) {
             let start = code.here() as u32;
             let mark = |(offset, depth)| Mark {
@@ -320,7 +381,7 @@ impl Trampoline {
                 }
                 _ => marks.push(mark((0, returning))),
             }
-            emit_step(&mut code, step, &anchors);
+            emit_step(&mut code, step, &anchors, &mut ends);
         }
         if let Some(origin) = self.back {
             marks.push(Mark {
@@ -328,6 +389,18 @@ impl Trampoline {
                 origin,
                 depth: 0,
             });
+            code.relative(&[0xe9], origin);
+        }
+        for (increment, to, step) in self.ends() {
+            let start = code.here() as u32;
+            let mark = |(offset, depth)| Mark {
+                offset: start + offset,
+                origin: self.origins[step],
+                depth,
+            };
+            marks.extend(count::depths(increment).into_iter().map(mark));
+            count::emit(&mut code, increment, 0);
+            code.relative(&[0xe9], to);
         }
         marks
     }
@@ -372,7 +445,8 @@ fn jump(from: LinkVa, to: LinkVa) -> Result<Vec<u8>, LinkVa> {
     code.finish()
 }
 
-fn emit_step(code: &mut Code64, step: &Step, anchors: &Anchors) {
+/// `ends`: where the next jump leads that adds a constant if it is taken.
+fn emit_step(code: &mut Code64, step: &Step, anchors: &Anchors, ends: &mut u64) {
     match step {
         Step::Probe(entry) => probe(code, *entry, anchors),
         Step::Count(increment) => count::emit(code, increment, anchors.count_slot),
@@ -384,6 +458,12 @@ fn emit_step(code: &mut Code64, step: &Step, anchors: &Anchors) {
                 To::Stub(n) => anchors.stubs + STUB_LEN * u64::from(*n),
             };
             code.relative(opcode, to);
+        }
+        Step::Counted {
+            opcode, increment, ..
+        } => {
+            code.relative(opcode, *ends);
+            *ends += count::len(increment) + u64::from(JUMP_LEN);
         }
         Step::PushReturn(to) => push_return(code, *to),
     }

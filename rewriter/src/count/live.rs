@@ -78,10 +78,20 @@ impl Live {
 
     /// A register that can be overwritten before an instruction, together with the flags.
     pub(crate) fn scratch(&self, body: &Body, block: usize, insn: usize) -> Option<u8> {
-        let live = self.before(body, block, insn);
-        let free = |register: &u8| live & (1 << register) == 0;
-        (live & FLAGS == 0).then(|| SCRATCH.into_iter().find(free)).flatten()
+        free(self.before(body, block, insn))
     }
+
+    /// The same on the way to a block.
+    pub(crate) fn scratch_to(&self, body: &Body, block: usize) -> Option<u8> {
+        self.scratch(body, block, body.blocks[block].insns.start)
+    }
+}
+
+/// A register that isn't live, where no flag is.
+fn free(live: Set) -> Option<u8> {
+    let is_free = |register: &u8| live & (1 << register) == 0;
+    let all = (live & FLAGS == 0).then_some(SCRATCH);
+    all.and_then(|all| all.into_iter().find(is_free))
 }
 
 /// Whether control goes to another function and comes back.

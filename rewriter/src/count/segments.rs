@@ -22,10 +22,28 @@ pub(crate) struct Segment {
     pub often: u64,
 }
 
+/// One of the two ways from a conditional jump that ends a block.
+#[derive(Debug, Clone)]
+pub(crate) struct Edge {
+    /// The block that it comes from.
+    pub block: usize,
+    /// The block that it leads to.
+    pub target: usize,
+    pub is_taken: bool,
+    /// Junctions that it leads from and to.
+    pub from: usize,
+    pub to: usize,
+    /// How often control goes there, roughly, and how often the jump is executed.
+    pub often: u64,
+    pub executed: u64,
+}
+
 /// The segments of a function.
 #[derive(Debug)]
 pub(crate) struct Segments {
     pub list: Vec<Segment>,
+    /// Where constants can be added between blocks.
+    pub edges: Vec<Edge>,
     pub junctions: usize,
 }
 
@@ -89,17 +107,39 @@ impl Joined {
 }
 
 impl Segments {
-    /// Divides a function. `cuts`: addresses of instructions before which the sum is to be exact.
-    pub(crate) fn of(body: &Body, cuts: &BTreeSet<u64>) -> Segments {
+    /// Divides a function. `cuts`: addresses of instructions before which the sum is to be exact; `divides`: whether constants can be
+    /// added behind the jump that ends a block.
+    pub(crate) fn of(
+        body: &Body,
+        cuts: &BTreeSet<u64>,
+        divides: impl Fn(usize) -> bool,
+    ) -> Segments {
         let (begins, ends) = (|n: usize| 1 + 2 * n, |n: usize| 2 + 2 * n);
         let junctions = 1 + 2 * body.blocks.len();
         let mut joined = Joined((0..junctions).collect());
         for &root in &body.roots {
             joined.join(CUT, begins(root));
         }
+        let mut edges = Vec::new();
+        let often = frequencies(body);
         for (n, block) in body.blocks.iter().enumerate() {
+            let ways = ways(body, n).filter(|_| divides(n));
             for &to in &block.succs {
-                joined.join(ends(n), begins(to));
+                let Some((taken, other)) = ways else {
+                    joined.join(ends(n), begins(to));
+                    continue;
+                };
+                let is_taken = Some(to) == taken;
+                debug_assert!(is_taken || Some(to) == other);
+                edges.push(Edge {
+                    block: n,
+                    target: to,
+                    is_taken,
+                    from: ends(n),
+                    to: begins(to),
+                    often: often[to].min(often[n]),
+                    executed: often[n],
+                });
             }
             for &pad in &block.pads {
                 joined.join(CUT, begins(pad));
@@ -115,7 +155,9 @@ impl Segments {
                 joined.join(CUT, begins(n));
             }
         }
-        let often = frequencies(body);
+        for edge in &mut edges {
+            (edge.from, edge.to) = (joined.root(edge.from), joined.root(edge.to));
+        }
         let mut list = Vec::new();
         for (n, block) in body.blocks.iter().enumerate() {
             let (first, behind) = (block.insns.start, block.insns.end);
@@ -138,8 +180,25 @@ impl Segments {
                 start = at + 1;
             }
         }
-        Segments { list, junctions }
+        Segments {
+            list,
+            edges,
+            junctions,
+        }
     }
+}
+
+/// Where the conditional jump at a block's end leads if it jumps, and if it doesn't; `None`: there is none, or both are the same.
+fn ways(body: &Body, number: usize) -> Option<(Option<usize>, Option<usize>)> {
+    let last = body.last(number)?;
+    if !last.is_jcc_short_or_near() || last.near_branch_target() == last.next_ip() {
+        return None;
+    }
+    let succs = &body.blocks[number].succs;
+    let at = |va| succs.iter().copied().find(|&to| body.blocks[to].start == va);
+    let (taken, other) = (at(last.near_branch_target()), at(last.next_ip()));
+    let all = usize::from(taken.is_some()) + usize::from(other.is_some());
+    (all == succs.len()).then_some((taken, other))
 }
 
 /// How often each block is executed, roughly: ten times in a loop, half of that if not in each iteration.

@@ -1,9 +1,9 @@
-//! Where in a function's segments constants are added: windows by `place`, or in those that are there already.
+//! Where in a function constants are added: windows by `place`, or those that are there already.
 
-use super::Increment;
 use super::live::{Live, is_call};
 use super::potential::{self, Way};
-use super::segments::{Segment, Segments};
+use super::segments::{Edge, Segment, Segments};
+use super::{Increment, Place};
 use crate::place::{Finder, Request};
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 use std::collections::BTreeSet;
@@ -13,8 +13,10 @@ use std::ops::Range;
 const JUMP: u64 = 5;
 /// The instructions of a segment that are looked at.
 const LOOKED_AT: usize = 48;
+/// The instructions before a conditional jump that a window for it may begin with.
+const BEFORE_JUMP: usize = 8;
 /// Attempts to find windows that don't overlap.
-const ATTEMPTS: usize = 64;
+const ATTEMPTS: usize = 256;
 
 // What things cost, roughly in cycles.
 const ADD: u64 = 4;
@@ -28,10 +30,13 @@ const CALL: u64 = 30;
 #[derive(Debug, Clone)]
 struct Spot {
     at: u64,
+    place: Place,
     /// The window, if it is a new one.
     window: Option<Range<u64>>,
     scratch: Option<u8>,
-    cost: u64,
+    /// What adding costs, and what a new window's jumps do.
+    add: u64,
+    jumps: u64,
 }
 
 /// What is added to a function.
@@ -40,6 +45,17 @@ pub(crate) struct Placed {
     pub increments: Vec<Increment>,
     /// New windows.
     pub windows: Vec<Range<u64>>,
+}
+
+/// A window that begins with an instruction, or is there, and what its jumps cost.
+type Room = (Option<Range<u64>>, u64);
+
+/// A function in which places are looked for.
+struct Search<'x> {
+    finder: &'x Finder<'x>,
+    live: &'x Live,
+    /// Windows that are there, ascending and disjoint.
+    taken: &'x [Range<u64>],
 }
 
 /// Places increments so that the sum is exact at all cuts. `taken`: windows that are there, ascending and disjoint.
@@ -52,150 +68,205 @@ pub(crate) fn place(
     cuts: &BTreeSet<u64>,
     taken: &[Range<u64>],
 ) -> Result<Placed, String> {
-    let segments = Segments::of(finder.body, cuts);
-    let mut spots: Vec<Vec<Spot>> = segments
-        .list
-        .iter()
-        .map(|segment| find(finder, live, segment, taken))
-        .collect();
+    let search = Search {
+        finder,
+        live,
+        taken,
+    };
+    let body = finder.body;
+    let jumps: Vec<Vec<Room>> = (0..body.blocks.len()).map(|n| search.jump(n)).collect();
+    let segments = Segments::of(body, cuts, |block| !jumps[block].is_empty());
+    let of_segments = segments.list.iter().map(|s| search.segment(s));
+    let of_edges = segments.edges.iter().map(|e| search.edge(e, &jumps[e.block]));
+    let mut spots: Vec<Vec<Spot>> = of_segments.chain(of_edges).collect();
     for _ in 0..ATTEMPTS {
         let added = divide(finder, &segments, &spots)?;
         match assign(&added, &spots) {
             Ok(placed) => return Ok(placed),
             // Others have taken its room.
-            Err(segment) => spots[segment].clear(),
+            Err(lost) => spots[lost].clear(),
         }
     }
     Err("its windows would overlap".into())
 }
 
-/// What each segment adds.
+/// What each segment adds, and each edge behind them.
 fn divide(
     finder: &Finder<'_>,
     segments: &Segments,
     spots: &[Vec<Spot>],
 ) -> Result<Vec<i64>, String> {
-    let way = |(segment, spots): (&Segment, &Vec<Spot>)| {
-        let cheapest = spots.iter().map(|s| s.cost).min();
-        Way {
-            from: segment.from,
-            to: segment.to,
-            weight: segment.insns.len() as i64,
-            cost: cheapest.map(|cost| cost.saturating_mul(segment.often)),
-        }
-    };
-    let ways: Vec<Way> = segments.list.iter().zip(spots).map(way).collect();
+    let of_segments = segments.list.iter().map(|s| (s.from, s.to, s.insns.len()));
+    let of_edges = segments.edges.iter().map(|e| (e.from, e.to, 0));
+    let all = of_segments.chain(of_edges).zip(spots);
+    let ways: Vec<Way> = all
+        .map(|((from, to, weight), spots)| Way {
+            from,
+            to,
+            weight: weight as i64,
+            cost: spots.iter().map(|s| s.add + s.jumps).min(),
+        })
+        .collect();
     potential::increments(segments.junctions, &ways).map_err(|n| {
-        let at = finder.body.insns[segments.list[n].insns.start].ip();
+        let block = match segments.list.get(n) {
+            Some(segment) => segment.block,
+            None => segments.edges[n - segments.list.len()].block,
+        };
+        let at = finder.body.blocks[block].start;
         format!("no room to count the instructions at {at:#x}")
     })
 }
 
-/// Chooses a spot for each segment that adds something; or the number of one that gets none.
+/// Chooses a spot for whatever adds something; or the number of one that gets none.
 fn assign(added: &[i64], spots: &[Vec<Spot>]) -> Result<Placed, usize> {
     let mut placed = Placed::default();
     let mut all: Vec<usize> = (0..added.len()).filter(|&n| added[n] != 0).collect();
     // Those with few choices first.
     all.sort_by_key(|&n| spots[n].len());
     for n in all {
-        let overlaps = |window: &Range<u64>| {
+        let choice = |spot: &Spot| {
+            let Some(window) = &spot.window else {
+                return Some((spot.add, None));
+            };
             let mut others = placed.windows.iter();
-            others.any(|w| w.start < window.end && window.start < w.end)
-        };
-        let own = spots[n].iter().filter_map(|spot| {
-            let window = spot.window.clone()?;
-            let within = placed.windows.iter().any(|w| w.contains(&spot.at));
-            match within {
-                true => Some((spot.cost.saturating_sub(JUMPS), spot, None)),
-                false if overlaps(&window) => None,
-                false => Some((spot.cost, spot, Some(window))),
+            match others.find(|w| w.start < window.end && window.start < w.end) {
+                Some(other) if other.contains(&spot.at) => Some((spot.add, None)),
+                Some(_) => None,
+                None => Some((spot.add + spot.jumps, Some(window.clone()))),
             }
-        });
-        let there = spots[n].iter().filter(|spot| spot.window.is_none());
-        let there = there.map(|spot| (spot.cost, spot, None));
-        let best = there.chain(own).min_by_key(|(cost, spot, _)| (*cost, spot.at));
-        let (_, spot, window) = best.ok_or(n)?;
-        placed.windows.extend(window);
+        };
+        let choices = spots[n].iter().filter_map(|spot| Some((spot, choice(spot)?)));
+        let best = choices.min_by_key(|(spot, (cost, _))| (*cost, spot.at));
+        let (spot, (_, window)) = best.ok_or(n)?;
         placed.increments.push(Increment {
             at: spot.at,
+            place: spot.place,
             amount: i32::try_from(added[n]).map_err(|_| n)?,
             scratch: spot.scratch,
         });
+        placed.windows.extend(window);
     }
     placed.windows.sort_by_key(|w| w.start);
-    placed.increments.sort_by_key(|i| i.at);
+    placed.increments.sort_by_key(Increment::order);
     Ok(placed)
 }
 
-/// The places that a segment has.
-fn find(
-    finder: &Finder<'_>,
-    live: &Live,
-    segment: &Segment,
-    taken: &[Range<u64>],
-) -> Vec<Spot> {
-    let body = finder.body;
-    let mut out = Vec::new();
-    for number in segment.insns.clone().take(LOOKED_AT) {
-        let insn = &body.insns[number];
+impl Search<'_> {
+    /// The places that a segment has.
+    fn segment(&self, segment: &Segment) -> Vec<Spot> {
+        let body = self.finder.body;
+        let numbers = segment.insns.clone().take(LOOKED_AT);
+        let spot = |number: usize| {
+            let (window, jumps) = self.room(&body.insns[number])?;
+            let scratch = self.live.scratch(body, segment.block, number);
+            Some(Spot {
+                at: body.insns[number].ip(),
+                place: Place::Before,
+                window,
+                scratch,
+                add: segment.often * adding(scratch),
+                jumps: segment.often * jumps,
+            })
+        };
+        numbers.filter_map(spot).collect()
+    }
+
+    /// The places that an edge has. `rooms`: for the jump that it leads from.
+    fn edge(&self, edge: &Edge, rooms: &[Room]) -> Vec<Spot> {
+        let body = self.finder.body;
+        let Some(jump) = body.last(edge.block) else {
+            return Vec::new();
+        };
+        let scratch = self.live.scratch_to(body, edge.target);
+        let spot = |(window, jumps): &Room| Spot {
+            at: jump.ip(),
+            place: if edge.is_taken {
+                Place::Taken
+            } else {
+                Place::Behind
+            },
+            window: window.clone(),
+            scratch,
+            add: edge.often * adding(scratch),
+            jumps: edge.executed * jumps,
+        };
+        rooms.iter().map(spot).collect()
+    }
+
+    /// Windows that hold the conditional jump at a block's end.
+    fn jump(&self, block: usize) -> Vec<Room> {
+        let body = self.finder.body;
+        let Some(jump) = body.last(block).filter(|i| i.is_jcc_short_or_near()) else {
+            return Vec::new();
+        };
+        let insns = body.blocks[block].insns.clone().rev().take(BEFORE_JUMP);
+        let rooms = insns.filter_map(|n| self.room(&body.insns[n]).map(|room| (n, room)));
+        let holds = |(n, (window, _)): &(usize, Room)| match window {
+            Some(window) => window.end > jump.ip(),
+            None => body.insns[*n].ip() == jump.ip(),
+        };
+        rooms.filter(holds).map(|(_, room)| room).collect()
+    }
+
+    /// The window that an instruction is in, or a new one that begins with it.
+    fn room(&self, insn: &Instruction) -> Option<Room> {
         let at = insn.ip();
         if is_mark(insn) {
-            continue;
+            return None;
         }
-        let next = taken.partition_point(|w| w.end <= at);
-        let around = taken.get(next).filter(|w| w.start <= at);
-        let (window, jumps) = match around {
-            Some(_) => (None, 0),
-            None => match window(finder, at, taken.get(next)) {
-                Some((window, cost)) => (Some(window), cost),
-                None => continue,
-            },
-        };
-        let scratch = live.scratch(body, segment.block, number);
-        let save = if scratch.is_some() { 0 } else { SAVE };
-        out.push(Spot {
-            at,
-            window,
-            scratch,
-            cost: ADD + save + jumps,
-        });
+        let next = self.taken.partition_point(|w| w.end <= at);
+        let next = self.taken.get(next);
+        match next.is_some_and(|w| w.start <= at) {
+            true => Some((None, 0)),
+            false => {
+                let (window, cost) = self.window(at, next)?;
+                Some((Some(window), cost))
+            }
+        }
     }
-    out
+
+    /// A new window that begins with an instruction, and what its jumps cost.
+    fn window(&self, at: u64, next: Option<&Range<u64>>) -> Option<(Range<u64>, u64)> {
+        let request = Request {
+            at,
+            exact: true,
+            ..Request::default()
+        };
+        let range = self.finder.choose(&request).ok()?.range;
+        let is_free = next.is_none_or(|w| range.end <= w.start);
+        if range.end - range.start < JUMP || range.start != at || !is_free {
+            return None;
+        }
+        let insns = &self.finder.body.insns;
+        let first = self.finder.body.insn_at(at)?;
+        let inside = insns[first..].iter().take_while(|i| i.ip() < range.end);
+        let mut cost = JUMPS + BACK;
+        for insn in inside {
+            // Where indirect branches may lead, and what is kept free for others to write.
+            if is_mark(insn) || insn.mnemonic() == Mnemonic::Nop {
+                return None;
+            }
+            match insn.flow_control() {
+                _ if is_call(insn) => cost += CALL,
+                FlowControl::ConditionalBranch if insn.near_branch_target() <= at => cost -= BACK,
+                FlowControl::UnconditionalBranch
+                | FlowControl::Return
+                | FlowControl::IndirectBranch => cost -= BACK,
+                _ => {}
+            }
+        }
+        Some((range, cost))
+    }
+}
+
+/// What adding costs.
+fn adding(scratch: Option<u8>) -> u64 {
+    match scratch {
+        Some(_) => ADD,
+        None => ADD + SAVE,
+    }
 }
 
 fn is_mark(insn: &Instruction) -> bool {
     matches!(insn.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32)
-}
-
-/// A new window that begins with an instruction, and what its jumps cost.
-fn window(finder: &Finder<'_>, at: u64, next: Option<&Range<u64>>) -> Option<(Range<u64>, u64)> {
-    let request = Request {
-        at,
-        exact: true,
-        ..Request::default()
-    };
-    let range = finder.choose(&request).ok()?.range;
-    let is_free = next.is_none_or(|w| range.end <= w.start);
-    if range.end - range.start < JUMP || range.start != at || !is_free {
-        return None;
-    }
-    let insns = &finder.body.insns;
-    let first = finder.body.insn_at(at)?;
-    let inside = insns[first..].iter().take_while(|i| i.ip() < range.end);
-    let mut cost = JUMPS + BACK;
-    for insn in inside {
-        // Where indirect branches may lead, and what is kept free for others to write.
-        if is_mark(insn) || insn.mnemonic() == Mnemonic::Nop {
-            return None;
-        }
-        match insn.flow_control() {
-            _ if is_call(insn) => cost += CALL,
-            FlowControl::ConditionalBranch if insn.near_branch_target() <= at => cost -= BACK,
-            FlowControl::UnconditionalBranch
-            | FlowControl::Return
-            | FlowControl::IndirectBranch => cost -= BACK,
-            _ => {}
-        }
-    }
-    Some((range, cost))
 }

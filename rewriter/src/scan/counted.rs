@@ -248,6 +248,6 @@ fn finish(module: &Module<'_>, functions: Vec<Function>, whole: &mut Whole) -> F
         }
     }
     whole.windows.sort_by_key(|w| w.range.start);
-    increments.sort_by_key(|i| i.at);
+    increments.sort_by_key(Increment::order);
     Found { increments, told }
 }

@@ -1,6 +1,7 @@
 //! The code that adds a constant to a thread's count of instructions, as `ompfuse_format::abi` documents it.
 
 use crate::count::Increment;
+use crate::model::LinkVa;
 use crate::stubs::Code64;
 
 /// rcx, for what has no free register.
@@ -23,6 +24,13 @@ pub(super) fn depths(increment: &Increment) -> Vec<(u32, u32)> {
         (restored + 2, 128),
         (restored + 10, 0),
     ]
+}
+
+/// Length in bytes.
+pub(super) fn len(increment: &Increment) -> u64 {
+    let mut code = Code64::new(LinkVa(0));
+    emit(&mut code, increment, 0);
+    code.here()
 }
 
 /// Adds without changing anything that somebody reads.

@@ -11,17 +11,24 @@ use ompfuse_format::abi::SLOT_COUNT;
 const NAMES: [&str; 12] = [
     "rax", "rcx", "rdx", "", "", "", "rsi", "rdi", "r8", "r9", "", "r11",
 ];
+/// Places of constants: before an instruction, behind a jump, and where one leads.
+pub(super) const BEFORE: u64 = 0;
+pub(super) const BEHIND: u64 = 1;
+pub(super) const TAKEN: u64 = 2;
 /// rcx, where none is free.
 const SAVED: u8 = 1;
 
 impl Checker<'_, '_, '_> {
-    /// The constant that is added before the instruction at `site`, if the table has one. Returns the address behind it.
-    pub(super) fn increment_before(&mut self, site: u64, to: u64) -> Result<u64, VerifyError> {
+    /// The constant that belongs to a place of the instruction at `site`, if the table has one.
+    pub(super) fn increment_at(&self, site: u64, place: u64) -> Option<IncrementEntry> {
         let all = &self.tables.increments;
-        let Ok(n) = all.binary_search_by_key(&site, |i| i.at) else {
-            return Ok(to);
-        };
-        let entry = all[n];
+        let n = all.binary_search_by_key(&(site, place), |i| (i.at, i.place));
+        n.ok().map(|n| all[n])
+    }
+
+    /// A constant is added at `to`, and nothing else is done. Returns the address behind it.
+    pub(super) fn increment(&mut self, entry: IncrementEntry, to: u64) -> Result<u64, VerifyError> {
+        let site = entry.at;
         self.found.increments += 1;
         let slot = self.tables.slot(SLOT_COUNT);
         let mut marks = vec![(to, 0)];

@@ -50,8 +50,10 @@ pub(super) struct WindowEntry {
 /// A constant that is added to a thread's count of instructions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IncrementEntry {
-    /// Address of the instruction that it stands before.
+    /// Address of the instruction that it belongs to.
     pub at: u64,
+    /// 0: before it; 1: behind it, if it doesn't jump; 2: if it does.
+    pub place: u64,
     pub amount: i32,
     /// x86 number of the register that is free there; none: it is saved.
     pub scratch: Option<u8>,
@@ -371,22 +373,20 @@ impl<'p> Tables<'p> {
         }
         let table = self.in_read_only(new, self.tables_end + 8, len)?;
         self.tables_end += 8 + len;
-        let mut behind = 0;
         for raw in table.chunks_exact(INCREMENT_LEN as usize) {
-            let (at, amount) = (word(raw, 0, 8)?, word(raw, 8, 4)? as u32);
-            let scratch = match (word(raw, 12, 4)? as u32).cast_signed() {
-                -1 => None,
-                number => Some(u8::try_from(number).map_err(|_| damaged())?),
+            let amount = word(raw, 8, 4)? as u32;
+            let scratch = u8::try_from(word(raw, 12, 2)?).map_err(|_| damaged())?;
+            let entry = IncrementEntry {
+                at: word(raw, 0, 8)?,
+                place: word(raw, 14, 2)?,
+                amount: amount.cast_signed(),
+                scratch: Some(scratch).filter(|&r| r != u8::MAX),
             };
-            if at < behind {
+            let last = self.increments.last().map(|i| (i.at, i.place));
+            if entry.place > 2 || last >= Some((entry.at, entry.place)) {
                 return Err(damaged());
             }
-            behind = at + 1;
-            self.increments.push(IncrementEntry {
-                at,
-                amount: amount.cast_signed(),
-                scratch,
-            });
+            self.increments.push(entry);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Windows and their trampolines.
 
 use super::code::{Checker, agrees};
+use super::counts::{BEFORE, BEHIND, TAKEN};
 use super::cursor::{LEA_R10, canonical, mismatch, same_form};
 use super::disassembler::{Insn, text};
 use super::error::VerifyError;
@@ -28,6 +29,7 @@ impl Checker<'_, '_, '_> {
         self.enter_code(self.old, window.clone(), "a window")?;
         self.enter_code(self.new, trampoline.clone(), "a trampoline")?;
         let mut ended = false;
+        let mut ends = Vec::new();
         let mut at = window.start;
         let mut to = trampoline.start;
         while at < window.end {
@@ -49,8 +51,19 @@ impl Checker<'_, '_, '_> {
                 }
             } else {
                 to = self.probes_before(at, to)?;
-                to = self.increment_before(at, to)?;
-                (to, ended) = self.displaced(&was, to, window.end)?;
+                if let Some(entry) = self.increment_at(at, BEFORE) {
+                    to = self.increment(entry, to)?;
+                }
+                let taken = self.increment_at(at, TAKEN);
+                let jump = to;
+                (to, ended) = self.displaced(&was, to, (window.end, taken.is_some()))?;
+                if let Some(entry) = taken {
+                    let leads = self.cursor(jump).next()?.to;
+                    ends.push((entry, leads, was.to));
+                }
+                if let Some(entry) = self.increment_at(at, BEHIND) {
+                    to = self.increment(entry, to)?;
+                }
                 self.found.displaced += 1;
             }
             at = was.end();
@@ -63,6 +76,20 @@ impl Checker<'_, '_, '_> {
             });
             let mut back = self.cursor(to);
             to = back.expect_at(&[0xe9], "jmp @", window.end)?.end();
+        }
+        for (entry, leads, target) in ends {
+            if leads != Some(to) {
+                let found = format!("{:#x}", leads.unwrap_or(0));
+                return Err(mismatch(to, "where a counted jump leads", &found));
+            }
+            to = self.increment(entry, to)?;
+            self.found.places.push(Place {
+                at: to,
+                origin: Some(entry.at),
+                depth: 0,
+            });
+            let target = target.unwrap_or(0);
+            to = self.cursor(to).expect_at(&[0xe9], "jmp @", target)?.end();
         }
         match to == trampoline.end {
             true => Ok(()),
@@ -181,7 +208,13 @@ impl Checker<'_, '_, '_> {
     }
 
     /// The instruction at `to` does what `was` did. Returns the address behind it, and whether control ends there.
-    fn displaced(&mut self, was: &Insn, to: u64, end: u64) -> Result<(u64, bool), VerifyError> {
+    /// `end`: of the window; `is_counted`: it is a conditional jump that leads somewhere else first.
+    fn displaced(
+        &mut self,
+        was: &Insn,
+        to: u64,
+        (end, is_counted): (u64, bool),
+    ) -> Result<(u64, bool), VerifyError> {
         let call = self.sites.call_at(was.at);
         let site = call.map(|index| self.sites.calls[index]);
         self.found.calls.extend(call);
@@ -228,7 +261,10 @@ impl Checker<'_, '_, '_> {
             true => is.bytes().len() == was.bytes().len(),
             false => same_form(was, &is),
         };
-        let same = is.shape() == expected && (is.to, is.memory) == (was.to, was.memory);
+        // Where a counted jump leads is looked at behind the way back.
+        let is_jump = is_counted && canonical(&is) && is.verb() != b"jmp";
+        let leads = is.to == was.to || is_jump;
+        let same = is.shape() == expected && leads && is.memory == was.memory;
         if !same || !form {
             let expected = text(&expected, was.address());
             return Err(mismatch(is.at, &expected, &is.text()));
