@@ -70,7 +70,7 @@ pub(crate) fn merge(
     out
 }
 
-/// Gives each window that is too short for a long jump an island, and adds the windows that hold them. Otherwise the number of a window
+/// Gives each window that is too short for a long jump and has none an island, and adds the windows that hold them. Otherwise the number of a window
 /// for which there is none.
 pub(crate) fn make_room(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Option<usize> {
     room::make(finder, windows)

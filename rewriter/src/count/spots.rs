@@ -4,7 +4,7 @@ use super::live::{Live, is_call};
 use super::potential::{self, Way};
 use super::segments::{Edge, Segment, Segments};
 use super::{Increment, Place};
-use crate::place::{Finder, Request};
+use crate::place::{self, Finder, Request};
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,6 +23,8 @@ const ADD: u64 = 4;
 const SAVE: u64 = 12;
 const JUMPS: u64 = 2;
 const BACK: u64 = 1;
+/// A short jump to a long one elsewhere.
+const ISLAND: u64 = 3;
 /// A call that pushes its return address by other means: the processor doesn't foresee the return.
 const CALL: u64 = 30;
 
@@ -44,7 +46,14 @@ struct Spot {
 pub(crate) struct Placed {
     pub increments: Vec<Increment>,
     /// New windows.
-    pub windows: Vec<Range<u64>>,
+    pub windows: Vec<place::Placed>,
+}
+
+/// What was chosen, before short windows have islands.
+#[derive(Debug, Default)]
+struct Choice {
+    increments: Vec<Increment>,
+    windows: Vec<Range<u64>>,
 }
 
 /// A window that begins with an instruction, or is there, and what its jumps cost.
@@ -55,7 +64,7 @@ struct Search<'x> {
     finder: &'x Finder<'x>,
     live: &'x Live,
     /// Windows that are there, ascending and disjoint.
-    taken: &'x [Range<u64>],
+    taken: &'x [place::Placed],
 }
 
 /// Places increments so that the sum is exact at all cuts. `taken`: windows that are there, ascending and disjoint.
@@ -66,7 +75,7 @@ pub(crate) fn place(
     finder: &Finder<'_>,
     live: &Live,
     cuts: &BTreeSet<u64>,
-    taken: &[Range<u64>],
+    taken: &[place::Placed],
 ) -> Result<Placed, String> {
     let search = Search {
         finder,
@@ -81,10 +90,26 @@ pub(crate) fn place(
     let mut spots: Vec<Vec<Spot>> = of_segments.chain(of_edges).collect();
     for _ in 0..ATTEMPTS {
         let added = divide(finder, &segments, &spots)?;
-        match assign(&added, &spots) {
-            Ok(placed) => return Ok(placed),
+        let choice = match assign(&added, &spots) {
+            Ok(choice) => choice,
             // Others have taken its room.
-            Err(lost) => spots[lost].clear(),
+            Err(lost) => {
+                spots[lost].clear();
+                continue;
+            }
+        };
+        match search.make_room(choice.windows) {
+            Ok(windows) => {
+                let increments = choice.increments;
+                return Ok(Placed {
+                    increments,
+                    windows,
+                });
+            }
+            Err(narrow) => {
+                let fits = |spot: &Spot| spot.window.as_ref() != Some(&narrow);
+                spots.iter_mut().for_each(|spots| spots.retain(fits));
+            }
         }
     }
     Err("its windows would overlap".into())
@@ -118,8 +143,8 @@ fn divide(
 }
 
 /// Chooses a spot for whatever adds something; or the number of one that gets none.
-fn assign(added: &[i64], spots: &[Vec<Spot>]) -> Result<Placed, usize> {
-    let mut placed = Placed::default();
+fn assign(added: &[i64], spots: &[Vec<Spot>]) -> Result<Choice, usize> {
+    let mut placed = Choice::default();
     let mut all: Vec<usize> = (0..added.len()).filter(|&n| added[n] != 0).collect();
     // Those with few choices first.
     all.sort_by_key(|&n| spots[n].len());
@@ -146,7 +171,6 @@ fn assign(added: &[i64], spots: &[Vec<Spot>]) -> Result<Placed, usize> {
         });
         placed.windows.extend(window);
     }
-    placed.windows.sort_by_key(|w| w.start);
     placed.increments.sort_by_key(Increment::order);
     Ok(placed)
 }
@@ -208,14 +232,34 @@ impl Search<'_> {
         rooms.filter(holds).map(|(_, room)| room).collect()
     }
 
+    /// Islands for new windows that are too short, and the windows that hold these; or one that gets none.
+    fn make_room(&self, windows: Vec<Range<u64>>) -> Result<Vec<place::Placed>, Range<u64>> {
+        let new = windows.into_iter().map(|range| place::Placed {
+            range,
+            members: Vec::new(),
+            island: None,
+        });
+        let mut all: Vec<place::Placed> = self.taken.iter().cloned().chain(new).collect();
+        all.sort_by_key(|w| w.range.start);
+        if let Some(narrow) = place::make_room(self.finder, &mut all) {
+            return Err(all[narrow].range.clone());
+        }
+        let is_new = |w: &place::Placed| {
+            let known = self.taken.binary_search_by_key(&w.range.start, |t| t.range.start);
+            known.is_err()
+        };
+        all.retain(is_new);
+        Ok(all)
+    }
+
     /// The window that an instruction is in, or a new one that begins with it.
     fn room(&self, insn: &Instruction) -> Option<Room> {
         let at = insn.ip();
         if is_mark(insn) {
             return None;
         }
-        let next = self.taken.partition_point(|w| w.end <= at);
-        let next = self.taken.get(next);
+        let next = self.taken.partition_point(|w| w.range.end <= at);
+        let next = self.taken.get(next).map(|w| &w.range);
         match next.is_some_and(|w| w.start <= at) {
             true => Some((None, 0)),
             false => {
@@ -234,16 +278,21 @@ impl Search<'_> {
         };
         let range = self.finder.choose(&request).ok()?.range;
         let is_free = next.is_none_or(|w| range.end <= w.start);
-        if range.end - range.start < JUMP || range.start != at || !is_free {
+        if range.start != at || !is_free {
             return None;
         }
+        let is_entry = self.finder.body.roots.first() == self.finder.body.block_at(at).as_ref();
         let insns = &self.finder.body.insns;
         let first = self.finder.body.insn_at(at)?;
         let inside = insns[first..].iter().take_while(|i| i.ip() < range.end);
         let mut cost = JUMPS + BACK;
+        if range.end - range.start < JUMP {
+            cost += ISLAND;
+        }
         for insn in inside {
-            // Where indirect branches may lead, and what is kept free for others to write.
-            if is_mark(insn) || insn.mnemonic() == Mnemonic::Nop {
+            // Where indirect branches may lead, what is kept free for others to write, and where tracers put breakpoints.
+            let is_nop = insn.mnemonic() == Mnemonic::Nop;
+            if is_mark(insn) || is_nop && (is_entry || insn.len() == 1) {
                 return None;
             }
             match insn.flow_control() {

@@ -36,15 +36,16 @@ struct Run {
 /// number of a window for which there is none.
 pub(super) fn make(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Option<usize> {
     let is_narrow = |w: &Placed| w.range.end - w.range.start < JUMP;
-    let wants = |w: &Placed| is_narrow(w) || finder.scarce;
+    let wants = |w: &Placed| w.island.is_none() && (is_narrow(w) || finder.scarce);
     if !windows.iter().any(wants) {
         return None;
     }
     let loops = Loops::of(finder.body);
+    let islands: Vec<u64> = windows.iter().filter_map(|w| w.island).collect();
     let mut hosts: Vec<Host> = windows
         .iter()
-        .filter(|w| !wants(w))
-        .map(|w| Host::new(w.range.clone()))
+        .filter(|w| !wants(w) && !is_narrow(w))
+        .map(|w| Host::of(w.range.clone(), &islands))
         .collect();
     let own = hosts.len();
     let mut taken: Vec<Range<u64>> = windows.iter().map(|w| w.range.clone()).collect();
@@ -96,6 +97,14 @@ impl Host {
     fn new(range: Range<u64>) -> Host {
         let free = range.start + JUMP;
         Host { range, free }
+    }
+
+    /// The same, where some islands may stand already.
+    fn of(range: Range<u64>, islands: &[u64]) -> Host {
+        let mut host = Host::new(range);
+        let own = islands.iter().filter(|at| host.range.contains(at));
+        host.free = own.map(|at| at + JUMP).fold(host.free, u64::max);
+        host
     }
 
     /// Takes room for the island of a window.

@@ -51,7 +51,7 @@ struct Ground<'m, 'a> {
     /// Instructions that relays change.
     changed: FxHashSet<u64>,
     /// Windows that are there, ascending.
-    taken: Vec<Range<u64>>,
+    taken: Vec<place::Placed>,
     odd: live::Set,
 }
 
@@ -139,7 +139,7 @@ impl<'m, 'a> Ground<'m, 'a> {
             candidates,
             cuts: probes.chain(named).collect(),
             changed: whole.relays.iter().flat_map(Relayed::changed).collect(),
-            taken: whole.windows.iter().map(|w| w.range.clone()).collect(),
+            taken: whole.windows.clone(),
             odd: 0,
         }
     }
@@ -174,11 +174,11 @@ impl<'m, 'a> Ground<'m, 'a> {
         for &part in &body.parts {
             let part = module.functions.get(part);
             cuts.extend(self.cuts.range(part.start..part.end));
-            let first = self.taken.partition_point(|w| w.end <= part.start);
+            let first = self.taken.partition_point(|w| w.range.end <= part.start);
             let rest = self.taken[first..].iter();
-            taken.extend(rest.take_while(|w| w.start < part.end).cloned());
+            taken.extend(rest.take_while(|w| w.range.start < part.end).cloned());
         }
-        taken.sort_by_key(|w| w.start);
+        taken.sort_by_key(|w| w.range.start);
         let changed = self.changed.iter().filter(|va| body.insn_at(**va).is_some());
         let targets = body.targets.iter().chain(barred).copied();
         let targets = targets.chain(windows::made(module, body));
@@ -201,7 +201,7 @@ impl<'m, 'a> Ground<'m, 'a> {
         loop {
             let placed = functions.iter().filter_map(|f| f.placed.as_ref().ok());
             let mut new: Vec<Range<u64>> = placed
-                .flat_map(|placed| placed.windows.iter().cloned())
+                .flat_map(|placed| placed.windows.iter().map(|w| w.range.clone()))
                 .filter(|w| known.insert(w.clone()))
                 .collect();
             new.sort_by_key(|w| w.start);
@@ -213,7 +213,7 @@ impl<'m, 'a> Ground<'m, 'a> {
             barred.extend(&foreign);
             let is_hit = |f: &&mut Function| {
                 let mut windows = f.placed.iter().flat_map(|placed| &placed.windows);
-                windows.any(|w| foreign.iter().any(|va| w.contains(va)))
+                windows.any(|w| foreign.iter().any(|va| w.range.contains(va)))
             };
             let hit: Vec<&mut Function> = functions.iter_mut().filter(is_hit).collect();
             hit.into_par_iter().for_each(|f| self.place(f, &barred));
@@ -232,12 +232,7 @@ fn finish(module: &Module<'_>, functions: Vec<Function>, whole: &mut Whole) -> F
             Ok(placed) => {
                 told.functions.push((address, instructions));
                 increments.extend(placed.increments);
-                let windows = placed.windows.into_iter();
-                whole.windows.extend(windows.map(|range| place::Placed {
-                    range,
-                    members: Vec::new(),
-                    island: None,
-                }));
+                whole.windows.extend(placed.windows);
             }
             Err(reason) => told.refused.push(Uncounted {
                 address,
