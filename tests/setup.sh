@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests compile the fixtures with, where it is missing and apt-get can: clang 19 with libomp, gfortran,
-# g++, binutils, lld, LLVM's tools, gdb, qemu-user, tmux, a browser, and rustfmt and clippy. Without it the tests say what they skip; with CI=true a skip is a failure.
+# g++, binutils, lld, LLVM's tools, gdb, qemu-user, valgrind, tmux, a browser, and rustfmt and clippy. Without it the tests say what they skip; with CI=true a skip is a failure.
 set -euo pipefail
 
 missing=()
@@ -13,6 +13,7 @@ command -v gdb >/dev/null || missing+=(gdb)
 command -v ld.lld >/dev/null || missing+=(lld)
 command -v llvm-objcopy-19 >/dev/null || missing+=(llvm-19)
 command -v qemu-x86_64 >/dev/null || missing+=(qemu-user)
+command -v valgrind >/dev/null || missing+=(valgrind)
 command -v tmux >/dev/null || missing+=(tmux)
 command -v less >/dev/null || missing+=(less)
 command -v setpriv >/dev/null || missing+=(util-linux)

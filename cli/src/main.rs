@@ -6,6 +6,7 @@ mod binary;
 mod cache;
 mod commands;
 mod contexts;
+mod counted;
 mod counters;
 mod debug;
 mod doctor;

@@ -5,7 +5,7 @@ use crate::cache::{self, Entry, Key};
 use crate::input::Input;
 use crate::libraries::{self, Libraries};
 use crate::select::{FunctionArgs, SelectArgs, plain};
-use crate::{binary, input, launch, loader, output, privileges};
+use crate::{binary, counted, input, launch, loader, output, privileges};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
@@ -175,6 +175,13 @@ impl Prepared {
         {
             output::note(unmatched(file, bytes, &wanted));
         }
+        let counted = description
+            .binary
+            .counted
+            .as_ref()
+            .map(counted::Coverage::of);
+        let lost = counted.and_then(|c| c.lost(&path_text(file)));
+        lost.iter().for_each(output::note);
         let user = std::env::var_os(LIBRARY_PATH);
         let path = loader::library_path(file, bytes, user).map(|path| (LIBRARY_PATH, path));
         self.module = Some(module(&patched, description));

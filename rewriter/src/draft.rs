@@ -125,9 +125,8 @@ impl<'a> Draft<'a> {
             let len = counts[first..].partition_point(|i| i.at < behind);
             &counts[first..first + len]
         };
-        let probed = |w: &&Window| {
-            !counted(w).is_empty() || w.sites.iter().any(|&id| self.is_inline(id))
-        };
+        let probed =
+            |w: &&Window| !counted(w).is_empty() || w.sites.iter().any(|&id| self.is_inline(id));
         let islands = self.scan.windows.iter().filter(probed);
         let mut islands: Vec<LinkVa> = islands.filter_map(|w| w.island).collect();
         islands.sort_unstable();

@@ -64,7 +64,11 @@ enum Step {
     /// A direct branch in its long form.
     Branch { opcode: Vec<u8>, to: To },
     /// A conditional one that adds a constant where it leads, if it is taken.
-    Counted { opcode: Vec<u8>, to: u64, increment: Increment },
+    Counted {
+        opcode: Vec<u8>,
+        to: u64,
+        increment: Increment,
+    },
     /// Pushes the original's return address: unwinding and `setjmp` see the original.
     PushReturn(u64),
 }
@@ -374,7 +378,9 @@ impl Trampoline {
             };
             match step {
                 Step::Probe(_) => marks.extend(PROBE_DEPTHS.map(mark)),
-                Step::Count(increment) => marks.extend(count::depths(increment).into_iter().map(mark)),
+                Step::Count(increment) => {
+                    marks.extend(count::depths(increment).into_iter().map(mark))
+                }
                 Step::PushReturn(_) => {
                     marks.extend(PUSH_DEPTHS.map(mark));
                     returning = 8;

@@ -13,9 +13,9 @@ mod turns;
 pub(crate) use choose::{EventSet, choose};
 
 use crate::syscall::Refusal;
+use choose::Events;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
-use choose::Events;
 use exact::Sum;
 use group::OpenGroup;
 use ompfuse_format::record::MAX_COUNTERS;

@@ -4,11 +4,11 @@ use crate::binary::{self, Binary, Totals};
 use crate::input::Input;
 use crate::select::SelectArgs;
 use crate::select::set::Set;
-use crate::{atomic, embedded, input, launch, memory, output, privileges, progress};
+use crate::{atomic, counted, embedded, input, launch, memory, output, privileges, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
-use ompfuse_format::site::{Outcome, SiteInfo, without_addresses};
+use ompfuse_format::site::{Counted, Outcome, SiteInfo, without_addresses};
 use ompfuse_progress::Progress;
 use ompfuse_report::view::table::Column;
 use ompfuse_rewriter::plan::PatchPlan;
@@ -59,6 +59,9 @@ struct Answer<'a> {
     totals: Totals,
     /// The same by constructs, of which each has several sites.
     constructs: Coverage,
+    /// Functions that count their instructions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<counted::Coverage>,
 }
 
 /// What became of a construct's sites.
@@ -74,7 +77,9 @@ struct OfConstruct {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let made = make(args)?;
-    let mut answer = Answer::new(&made.out, sites(&made.plan), args.dry_run);
+    let description = made.plan.description.as_ref();
+    let counted = description.and_then(|d| d.binary.counted.as_ref());
+    let mut answer = Answer::new(&made.out, sites(&made.plan), args.dry_run).with(counted);
     answer.runtime_library = made.library.as_deref();
     answer.print(&args.format)
 }
@@ -188,23 +193,27 @@ pub(super) fn dry_run(
     let described;
     let of_scan = progress.part(binary::OF_SCAN);
     let what = (&selection.debug, &selection.functions, selection.calls);
-    let sites = match binary::examine(&found, &bytes, what, false, of_scan)? {
+    let (sites, counted) = match binary::examine(&found, &bytes, what, false, of_scan)? {
         Binary::Patched(_) if !selection.is_empty() => bail!(
             "{} is patched already: --select, --skip and --filter need the original",
             found.display()
         ),
         Binary::Patched(description) => {
             described = description;
-            &described.sites
+            (&described.sites[..], described.binary.counted.as_ref())
         }
         Binary::Original(scan) => {
             planned = binary::plan(&bytes, *scan, selection, false)?;
             rehearse(&bytes, &planned, progress)?;
-            sites(&planned)
+            let description = planned.description.as_ref();
+            (
+                sites(&planned),
+                description.and_then(|d| d.binary.counted.as_ref()),
+            )
         }
     };
     drop(bar);
-    Answer::new(&found, sites, true).print(format)
+    Answer::new(&found, sites, true).with(counted).print(format)
 }
 
 impl<'a> Answer<'a> {
@@ -217,7 +226,14 @@ impl<'a> Answer<'a> {
             coverage: coverage(sites),
             totals: Totals::count(sites),
             constructs: Coverage::of(sites),
+            counted: None,
         }
+    }
+
+    /// The same, with what is said of functions that count their instructions.
+    fn with(mut self, counted: Option<&Counted>) -> Answer<'a> {
+        self.counted = counted.map(counted::Coverage::of);
+        self
     }
 
     fn print(&self, format: &output::FormatArg) -> Result<()> {
@@ -309,6 +325,10 @@ fn text(answer: &Answer<'_>) -> String {
         if answer.dry_run { "would be " } else { "" }
     )
     .expect("strings take everything");
+    text += &answer
+        .counted
+        .as_ref()
+        .map_or(String::new(), counted::Coverage::lines);
     if answer.dry_run {
         writeln!(text, "dry run: nothing is written").expect("strings take everything");
         return text;

@@ -4,7 +4,7 @@ use crate::binary::{self, Binary, Totals};
 use crate::debug::DebugArgs;
 use crate::input::{self, Input};
 use crate::select::{CallArgs, FunctionArgs};
-use crate::{memory, output, progress};
+use crate::{counted, memory, output, progress};
 use anyhow::{Result, bail};
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
@@ -167,7 +167,13 @@ fn text(answer: &Answer<'_>) -> String {
         let table = output::styled_table(&columns, rows.collect(), &paint);
         text = format!("{text}\n{table}\n");
     }
-    text + &wrapped(&summed_up(totals, &answer.constructs))
+    text += &wrapped(&summed_up(totals, &answer.constructs));
+    if let Some(counted) = &binary.counted {
+        for line in counted::Coverage::of(counted).lines().lines() {
+            text += &wrapped(line);
+        }
+    }
+    text
 }
 
 /// What there is in all.

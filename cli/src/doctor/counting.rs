@@ -3,6 +3,7 @@
 use super::{Check, State};
 use crate::counters::{self, EventCheck};
 use crate::simulate;
+use ompfuse_format::event::exact;
 use ompfuse_format::refused::{Guard, PARANOID_FILE, STATUS_FILE, lower_paranoid};
 
 pub(super) fn all() -> Vec<Check> {
@@ -13,6 +14,7 @@ pub(super) fn all() -> Vec<Check> {
         settings(),
         of_kind("software events", &software),
         with_slots(of_kind("hardware events", &hardware)),
+        by_code(),
         simulator(),
     ]
 }
@@ -81,6 +83,11 @@ fn with_slots(check: Check) -> Check {
             ..check
         },
     }
+}
+
+fn by_code() -> Check {
+    Check::new("exact counts", State::Ok, exact::NAME)
+        .means("`--count` has a program count its own instructions, on any machine")
 }
 
 fn simulator() -> Check {

@@ -1,10 +1,10 @@
 //! The end of a plan: what is known when everything else has its place.
 
 use super::{Changes, DYNAMIC_AT, Housed, Places, SITES_AT, chunk};
+use crate::count::Increment;
 use crate::describe::{
     count_table, description, encode, identity, note, relay_table, window_table,
 };
-use crate::count::Increment;
 use crate::draft::Draft;
 use crate::image::{Image, Section};
 use crate::layout::{HeaderTactic, Placed};
@@ -48,7 +48,13 @@ impl Housed<'_> {
             len: text.len() as u64,
         };
         let identity = identity(&json.original_sha256, &sites);
-        let read_only = draft.read_only(&places, text_at, sites, (&detours, &increments), &mut changes)?;
+        let read_only = draft.read_only(
+            &places,
+            text_at,
+            sites,
+            (&detours, &increments),
+            &mut changes,
+        )?;
         let data = draft.data(&places, (identity, increments.len()), &own, &mut changes);
 
         let mut end = text_at.end();

@@ -5,7 +5,9 @@
 //! by the convention isn't kept ([`Live::odd`]); what is in that set is never free at a function's end.
 
 use crate::scan::cfg::{Body, Exit};
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, RflagsBits};
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, RflagsBits,
+};
 
 /// General registers by x86 number, then six flags.
 pub(crate) type Set = u32;

@@ -164,8 +164,8 @@ impl Segments {
             let mut start = first;
             for at in first..behind {
                 let is_last = at + 1 == behind;
-                let cut = is_call(&body.insns[at])
-                    || !is_last && cuts.contains(&body.insns[at + 1].ip());
+                let cut =
+                    is_call(&body.insns[at]) || !is_last && cuts.contains(&body.insns[at + 1].ip());
                 if !cut && !is_last {
                     continue;
                 }
@@ -195,7 +195,12 @@ fn ways(body: &Body, number: usize) -> Option<(Option<usize>, Option<usize>)> {
         return None;
     }
     let succs = &body.blocks[number].succs;
-    let at = |va| succs.iter().copied().find(|&to| body.blocks[to].start == va);
+    let at = |va| {
+        succs
+            .iter()
+            .copied()
+            .find(|&to| body.blocks[to].start == va)
+    };
     let (taken, other) = (at(last.near_branch_target()), at(last.next_ip()));
     let all = usize::from(taken.is_some()) + usize::from(other.is_some());
     (all == succs.len()).then_some((taken, other))

@@ -86,7 +86,10 @@ pub(crate) fn place(
     let jumps: Vec<Vec<Room>> = (0..body.blocks.len()).map(|n| search.jump(n)).collect();
     let segments = Segments::of(body, cuts, |block| !jumps[block].is_empty());
     let of_segments = segments.list.iter().map(|s| search.segment(s));
-    let of_edges = segments.edges.iter().map(|e| search.edge(e, &jumps[e.block]));
+    let of_edges = segments
+        .edges
+        .iter()
+        .map(|e| search.edge(e, &jumps[e.block]));
     let mut spots: Vec<Vec<Spot>> = of_segments.chain(of_edges).collect();
     for _ in 0..ATTEMPTS {
         let added = divide(finder, &segments, &spots)?;
@@ -160,7 +163,9 @@ fn assign(added: &[i64], spots: &[Vec<Spot>]) -> Result<Choice, usize> {
                 None => Some((spot.add + spot.jumps, Some(window.clone()))),
             }
         };
-        let choices = spots[n].iter().filter_map(|spot| Some((spot, choice(spot)?)));
+        let choices = spots[n]
+            .iter()
+            .filter_map(|spot| Some((spot, choice(spot)?)));
         let best = choices.min_by_key(|(spot, (cost, _))| (*cost, spot.at));
         let (spot, (_, window)) = best.ok_or(n)?;
         placed.increments.push(Increment {
@@ -245,7 +250,9 @@ impl Search<'_> {
             return Err(all[narrow].range.clone());
         }
         let is_new = |w: &place::Placed| {
-            let known = self.taken.binary_search_by_key(&w.range.start, |t| t.range.start);
+            let known = self
+                .taken
+                .binary_search_by_key(&w.range.start, |t| t.range.start);
             known.is_err()
         };
         all.retain(is_new);

@@ -179,7 +179,10 @@ impl<'m, 'a> Ground<'m, 'a> {
             taken.extend(rest.take_while(|w| w.range.start < part.end).cloned());
         }
         taken.sort_by_key(|w| w.range.start);
-        let changed = self.changed.iter().filter(|va| body.insn_at(**va).is_some());
+        let changed = self
+            .changed
+            .iter()
+            .filter(|va| body.insn_at(**va).is_some());
         let targets = body.targets.iter().chain(barred).copied();
         let targets = targets.chain(windows::made(module, body));
         let finder = Finder {

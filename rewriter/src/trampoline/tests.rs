@@ -6,7 +6,7 @@ use crate::image::tests::{CODE, tiny};
 const AT: u64 = 0x40_5000;
 const ANCHORS: Anchors = Anchors {
     count_slot: 0,
-        inline_slot: 0x40_6020,
+    inline_slot: 0x40_6020,
     sites: 0x40_4000,
     stubs: 0x40_5800,
 };
@@ -22,7 +22,8 @@ fn displace(code: &[u8], calls: &[u64]) -> Result<Vec<u8>, String> {
         island: None,
     };
     let calls = calls.iter().map(|at| (LinkVa(CODE + at), 1)).collect();
-    let trampoline = Trampoline::new(&image, &window, (&[], &[]), &calls).map_err(|e| e.to_string())?;
+    let trampoline =
+        Trampoline::new(&image, &window, (&[], &[]), &calls).map_err(|e| e.to_string())?;
     Ok(trampoline.encode(LinkVa(AT), &ANCHORS).unwrap())
 }
 

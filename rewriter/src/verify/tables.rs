@@ -5,9 +5,7 @@ mod places;
 use super::error::VerifyError;
 use super::ledger::Ledger;
 use super::view::View;
-use crate::describe::{
-    INCREMENT_LEN, RELAY_LEN, WINDOW_LEN, decode, encodes, identity, sha256,
-};
+use crate::describe::{INCREMENT_LEN, RELAY_LEN, WINDOW_LEN, decode, encodes, identity, sha256};
 use goblin::elf::program_header::ProgramHeader;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{

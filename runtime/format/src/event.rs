@@ -8,12 +8,14 @@ pub mod exact {
     /// Its name.
     pub const NAME: &str = "instructions:exact";
     /// What it counts.
-    pub const WHAT: &str = "instructions of the program's own functions, counted by the program itself";
+    pub const WHAT: &str =
+        "instructions of the program's own functions, counted by the program itself";
 
     /// A list of events, or several, without it.
     pub fn without(list: &str) -> String {
         let parts = list.split_inclusive([',', crate::run::TAKES_TURNS]);
-        let others = parts.filter(|part| part.trim_end_matches([',', crate::run::TAKES_TURNS]) != NAME);
+        let others =
+            parts.filter(|part| part.trim_end_matches([',', crate::run::TAKES_TURNS]) != NAME);
         others.collect()
     }
 }

@@ -72,6 +72,7 @@ mod accounting;
 mod baselines;
 mod behaviour;
 mod besides;
+mod blocks;
 mod by_callers;
 mod by_default;
 mod by_time;

@@ -119,12 +119,16 @@ fn reported(run: &Path) -> Vec<(u64, String, [u64; 3])> {
 }
 
 /// How often the instructions at addresses are executed, as callgrind counts them.
-fn by_callgrind(program: &Path, arguments: &[&str], folder: &Path) -> BTreeMap<u64, u64> {
+pub(crate) fn by_callgrind(
+    program: &Path,
+    arguments: &[&str],
+    folder: &Path,
+) -> BTreeMap<u64, u64> {
     let out = folder.join("callgrind");
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--dump-instr=yes", "--compress-pos=no"]);
     valgrind.arg(format!("--callgrind-out-file={}", out.display()));
-    process::run(valgrind.arg(program).args(arguments)).ok("callgrind");
+    process::run(process::clean(valgrind.arg(program).args(arguments), 1)).ok("callgrind");
     let text = std::fs::read_to_string(out).expect("callgrind has written its counts");
     let (mut counts, mut is_call) = (BTreeMap::new(), false);
     // Objects have their names once, and numbers later. Addresses are those of the file.
