@@ -7,7 +7,8 @@
 //! everywhere and costs a system call per reading; hardware events are cheaper.
 //! `-- default` compares what is counted when no event is named with `--events none`, and with `task-clock` per unit, on what costs
 //! most to record (`tests/sources/cost.c`): the programs' own clocks and processor time. `-- leaving-out` does the same for
-//! `--sample`, `--throttle` and `--min-duration` with `task-clock` per unit.
+//! `--sample`, `--throttle` and `--min-duration` with `task-clock` per unit, `-- counts` for instructions that programs count themselves, beside
+//! those of the simulator.
 //! Environment: `OMPFUSE_BENCH_ROUNDS` (default 9).
 
 use ompfuse_tests::fixture::{Build, Fixture, names};
@@ -46,10 +47,19 @@ fn main() {
             ),
             ("none", &["--events", "none"]),
         ],
+        &[
+            ("none", &["--events", "none"]),
+            ("count", &["--events", "instructions:exact"]),
+            ("simulate", &["--simulate", "--events", "sim-instructions"]),
+        ],
     ];
-    for (name, of) in ["default", "leaving-out"].iter().zip(rows) {
+    let usual = [["fib", "27"], ["ranges", "1000000"], ["kernels", "2000"]];
+    let counted = [["fib", "23"], ["rows", "300"], ["smooth", "300"]];
+    let programs = [usual, usual, counted];
+    let kinds = ["default", "leaving-out", "counts"];
+    for ((name, of), programs) in kinds.iter().zip(rows).zip(programs) {
         if wanted.iter().any(|w| w == name) {
-            return options(of, rounds);
+            return options(of, programs, rounds);
         }
     }
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
@@ -225,8 +235,7 @@ fn probe_cost(runs: usize) {
 }
 
 /// What recording with these options costs, each beside the first one, in rounds.
-fn options(all: &[(&str, &[&str])], rounds: usize) {
-    const PROGRAMS: [[&str; 2]; 3] = [["fib", "27"], ["ranges", "1000000"], ["kernels", "2000"]];
+fn options(all: &[(&str, &[&str])], programs: [[&str; 2]; 3], rounds: usize) {
     let heads = all.iter().flat_map(|(name, _)| [*name, "x", "x cpu"]);
     let heads: Vec<String> = heads.map(|h| format!("{h:>10}")).collect();
     println!(
@@ -247,7 +256,7 @@ fn options(all: &[(&str, &[&str])], rounds: usize) {
         if !compile::files(&[&source], &program, &how) {
             continue;
         }
-        for [what, size] in PROGRAMS {
+        for [what, size] in programs {
             let args = [what, size];
             let told = |text: &str| -> [f64; 2] {
                 let mut numbers = text

@@ -1,5 +1,6 @@
 // What costs most to record, each in one way: `fib N` recursive tasks without cut-off, `ranges N` a dynamic loop of N ranges,
-// `kernels N` three short loops N times. Prints the milliseconds that this took, and the processor time of all threads.
+// `kernels N` three short loops N times; `rows N` sums over the rows of a sparse matrix, as in CG, and `smooth N` a stencil in two
+// dimensions, N times. Prints the milliseconds that this took, and the processor time of all threads.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,40 @@ static void kernels(int step) {
         c[i] = a[i] + b[i] * (step & 1);
 }
 
+enum { ROWS = 20000, FULL = 13, SIDE = 512 };
+static int begins[ROWS + 1], column[ROWS * FULL];
+static double value[ROWS * FULL], from[ROWS], to[ROWS], old[SIDE][SIDE], new[SIDE][SIDE];
+
+static void fill(void) {
+    for (int i = 0; i < ROWS; i++) {
+        begins[i + 1] = begins[i] + FULL;
+        from[i] = i;
+        for (int j = 0; j < FULL; j++) {
+            column[i * FULL + j] = (i * 7919 + j * 104729) % ROWS;
+            value[i * FULL + j] = j;
+        }
+    }
+}
+
+static void rows(void) {
+    #pragma omp parallel for
+    for (int i = 0; i < ROWS; i++) {
+        double sum = 0;
+        for (int j = begins[i]; j < begins[i + 1]; j++)
+            sum += value[j] * from[column[j]];
+        to[i] = sum;
+    }
+}
+
+static void smooth(void) {
+    #pragma omp parallel for
+    for (int i = 1; i < SIDE - 1; i++)
+        for (int j = 1; j < SIDE - 1; j++) {
+            double here = old[i][j], d = old[i - 1][j] + old[i + 1][j] + old[i][j - 1] + old[i][j + 1] - 4 * here;
+            new[i][j] = here + 0.1 * d + 0.01 * d * d - 0.003 * here * d;
+        }
+}
+
 static double now(clockid_t clock) {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -54,6 +89,13 @@ int main(int argc, char **argv) {
         a[0] = fib(n);
     } else if (strcmp(what, "ranges") == 0) {
         ranges(n);
+    } else if (strcmp(what, "rows") == 0) {
+        fill();
+        for (long step = 0; step < n; step++)
+            rows();
+    } else if (strcmp(what, "smooth") == 0) {
+        for (long step = 0; step < n; step++)
+            smooth();
     } else {
         for (long step = 0; step < n; step++)
             kernels(step);

@@ -147,7 +147,7 @@ fn best(finder: &Finder<'_>, loops: &Loops, taken: &[Range<u64>], window: u64) -
             let cost = (deep, begins, run.branches, start.abs_diff(window), start);
             (cost, run)
         })
-        .filter(|((deep, ..), _)| *deep <= depth || finder.scarce)
+        .filter(|((deep, ..), _)| *deep <= depth || finder.deep)
         .collect();
     runs.sort_by_key(|(cost, _)| *cost);
     let fits = |run: &Run| {

@@ -38,6 +38,8 @@ pub(crate) struct Finder<'x> {
     pub(crate) changed: FxHashSet<u64>,
     /// Every window is to be as short as can be: for tests.
     pub(crate) scarce: bool,
+    /// Islands may stand in loops that their windows aren't in.
+    pub(crate) deep: bool,
 }
 
 impl Finder<'_> {

@@ -185,16 +185,21 @@ impl<'m, 'a> Ground<'m, 'a> {
             .filter(|va| body.insn_at(**va).is_some());
         let targets = body.targets.iter().chain(barred).copied();
         let targets = targets.chain(windows::made(module, body));
-        let finder = Finder {
+        let mut finder = Finder {
             ground: module,
             body,
             targets: targets.chain(cuts.iter().copied()).collect(),
             harmless: FxHashSet::default(),
             changed: changed.copied().collect(),
             scarce: false,
+            deep: false,
         };
         let live = Live::of(body, self.odd);
-        spots::place(&finder, &live, &cuts, &taken)
+        spots::place(&finder, &live, &cuts, &taken).or_else(|_| {
+            // A loop that is somewhat slower is better than a function that isn't counted.
+            finder.deep = true;
+            spots::place(&finder, &live, &cuts, &taken)
+        })
     }
 
     /// Places anew what something elsewhere in the file leads into.

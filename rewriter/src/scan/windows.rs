@@ -65,6 +65,7 @@ pub(crate) fn place(
         harmless: drafts.iter().filter(divides).map(|d| d.address).collect(),
         changed: relays.iter().flat_map(Relayed::changed).collect(),
         scarce: module.scarce,
+        deep: module.scarce,
     };
     let mut chosen = Vec::new();
     for d in 0..drafts.len() {

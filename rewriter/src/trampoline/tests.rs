@@ -5,7 +5,7 @@ use crate::image::tests::{CODE, tiny};
 
 const AT: u64 = 0x40_5000;
 const ANCHORS: Anchors = Anchors {
-    count_slot: 0,
+    count_slot: 0x40_6028,
     inline_slot: 0x40_6020,
     sites: 0x40_4000,
     stubs: 0x40_5800,
@@ -219,4 +219,90 @@ fn probes_stand_before_their_instruction() {
         text.to_string().contains("not the start of an instruction"),
         "{text}"
     );
+}
+
+/// A window with constants in it.
+fn counted(code: &[u8], increments: &[Increment]) -> Result<Trampoline, String> {
+    let file = tiny(code);
+    let image = Image::read(&file, "tiny").unwrap();
+    let window = Window {
+        start: LinkVa(CODE),
+        len: code.len() as u32,
+        sites: Vec::new(),
+        island: None,
+    };
+    let made = Trampoline::new(&image, &window, (&[], increments), &BTreeMap::new());
+    made.map_err(|e| e.to_string())
+}
+
+fn increment(at: u64, place: Place, amount: i32, scratch: Option<u8>) -> Increment {
+    Increment {
+        at: CODE + at,
+        place,
+        amount,
+        scratch,
+    }
+}
+
+#[test]
+fn constants_are_added_before_their_instruction() {
+    let code = [0x89, 0xd8, 0x99, 0xf7, 0xfb]; // mov eax, ebx; cdq; idiv ebx
+    let own = increment(2, Place::Before, 7, Some(8));
+    let trampoline = counted(&code, &[own]).unwrap();
+    let bytes = trampoline.encode(LinkVa(AT), &ANCHORS).unwrap();
+    assert_eq!(bytes[..2], code[..2]);
+    // mov r8, [slot]; test r8, r8; jz +6; add qword ptr fs:[r8], 7
+    assert_eq!(
+        bytes[2..9],
+        leads(AT + 2, &[0x4c, 0x8b, 0x05], ANCHORS.count_slot)
+    );
+    assert_eq!(bytes[9..14], [0x4d, 0x85, 0xc0, 0x74, 5]);
+    assert_eq!(bytes[14..19], [0x64, 0x49, 0x83, 0x00, 7]);
+    assert_eq!(bytes[19..22], code[2..]);
+    let saved = increment(2, Place::Before, -1000, None);
+    let trampoline = counted(&code, &[saved]).unwrap();
+    let bytes = trampoline.encode(LinkVa(AT), &ANCHORS).unwrap();
+    assert_eq!(bytes[2..9], [0x48, 0x8d, 0x64, 0x24, 0x80, 0x51, 0x50]);
+    assert_eq!(
+        bytes[25..33],
+        [0x64, 0x48, 0x81, 0x01, 0x18, 0xfc, 0xff, 0xff]
+    );
+    assert_eq!(bytes[33..38], [0x04, 127, 0x9e, 0x58, 0x59]);
+    let depths = trampoline.marks();
+    let depths: Vec<_> = depths.iter().map(|m| (m.offset, m.depth)).collect();
+    let saves = [
+        (2, 0),
+        (7, 128),
+        (8, 136),
+        (9, 144),
+        (37, 136),
+        (38, 128),
+        (46, 0),
+    ];
+    assert_eq!(depths[1..8], saves);
+    let wrong = counted(&code, &[increment(1, Place::Before, 1, None)]).unwrap_err();
+    assert!(wrong.contains("not the start of an instruction"), "{wrong}");
+}
+
+#[test]
+fn constants_are_added_on_both_ways_from_a_jump() {
+    let code = [0x48, 0x39, 0xc8, 0x75, 0x10]; // cmp rax, rcx; jne +16
+    let own = [
+        increment(3, Place::Behind, 3, Some(2)),
+        increment(3, Place::Taken, 4, Some(6)),
+    ];
+    let trampoline = counted(&code, &own).unwrap();
+    let bytes = trampoline.encode(LinkVa(AT), &ANCHORS).unwrap();
+    let end = AT + 9 + 17 + 5;
+    assert_eq!(bytes[3..9], leads(AT + 3, &[0x0f, 0x85], end));
+    assert_eq!(bytes[21..26], [0x64, 0x48, 0x83, 0x02, 3]);
+    assert_eq!(bytes[26..31], back(&code, 26));
+    assert_eq!(bytes[43..48], [0x64, 0x48, 0x83, 0x06, 4]);
+    assert_eq!(bytes[48..], leads(AT + 48, &[0xe9], CODE + 5 + 16));
+    assert_eq!(bytes.len(), trampoline.len());
+    let last = trampoline.marks().pop().unwrap();
+    assert_eq!((u64::from(last.offset), last.origin), (31, CODE + 3));
+    // Not behind what is no conditional jump.
+    let wrong = counted(&code, &[increment(0, Place::Taken, 1, None)]).unwrap_err();
+    assert!(wrong.contains("no conditional jump"), "{wrong}");
 }

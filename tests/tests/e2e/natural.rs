@@ -127,6 +127,8 @@ pub(crate) fn by_callgrind(
     let out = folder.join("callgrind");
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--dump-instr=yes", "--compress-pos=no"]);
+    // What stubs cost would be the instruction's that calls them.
+    valgrind.arg("--skip-plt=no");
     valgrind.arg(format!("--callgrind-out-file={}", out.display()));
     process::run(process::clean(valgrind.arg(program).args(arguments), 1)).ok("callgrind");
     let text = std::fs::read_to_string(out).expect("callgrind has written its counts");
