@@ -22,7 +22,7 @@ const FIXTURES: [&str; 7] = [
     "mandelbrot",
     "mg",
     "nqueens",
-    "ordered",
+    "sections",
     "stencil",
 ];
 

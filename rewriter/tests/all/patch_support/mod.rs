@@ -221,6 +221,7 @@ pub(crate) fn scan_as(file: &Path, inline: bool, least: impl Fn(usize) -> u32) -
         sites,
         windows,
         relays: Vec::new(),
+        increments: Vec::new(),
     }
 }
 
