@@ -62,6 +62,7 @@ static void rows(void) {
             sum += value[j] * from[column[j]];
         to[i] = sum;
     }
+    __asm__ volatile("" : : "r"(to) : "memory"); // somebody reads it
 }
 
 static void smooth(void) {
@@ -71,6 +72,7 @@ static void smooth(void) {
             double here = old[i][j], d = old[i - 1][j] + old[i + 1][j] + old[i][j - 1] + old[i][j + 1] - 4 * here;
             new[i][j] = here + 0.1 * d + 0.01 * d * d - 0.003 * here * d;
         }
+    __asm__ volatile("" : : "r"(new) : "memory");
 }
 
 static double now(clockid_t clock) {

@@ -32,6 +32,7 @@ impl Sum {
 
     /// The sum, read by another thread. The own one may have ended without telling, and its storage may be gone: so the kernel reads.
     #[cold]
+    #[inline(never)]
     pub(super) fn read_foreign(&self) -> Option<u64> {
         let mut value = 0u64;
         let to = [&raw mut value as usize, size_of::<u64>()];

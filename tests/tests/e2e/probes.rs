@@ -23,7 +23,7 @@ const ENTRIES: [&str; 11] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 31] = [
+const SLOW: [(&str, &str); 32] = [
     (
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
@@ -60,6 +60,10 @@ const SLOW: [(&str, &str); 31] = [
     (
         "counters::Counters::read_by_kernel",
         "events that need a system call",
+    ),
+    (
+        "exact::Sum::read_foreign",
+        "another thread finishes an idle one that counts instructions",
     ),
     (
         "thunks::protected",
