@@ -36,6 +36,7 @@ const HEADINGS: [(&str, &[&str]); 5] = [
     (
         "Which events are counted",
         &[
+            "count",
             "region-events",
             "slots",
             "max-runs",
