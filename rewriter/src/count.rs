@@ -11,8 +11,10 @@ mod potential;
 pub(crate) mod segments;
 pub(crate) mod spots;
 
+use serde::Serialize;
+
 /// A constant that is added to the thread's sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Increment {
     /// Address of the instruction that it belongs to.
     pub at: u64,
@@ -25,7 +27,8 @@ pub struct Increment {
 }
 
 /// Where a constant is added, in the order of its numbers in files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Before the instruction, behind the probes there.
     Before = 0,

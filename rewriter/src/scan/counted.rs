@@ -152,7 +152,7 @@ impl<'m, 'a> Ground<'m, 'a> {
         let candidates = candidates.map_or(&[][..], Vec::as_slice);
         let body = Body::build(self.module, scratch, function, candidates);
         let known = self.module.functions.get(function);
-        self.module.release.read(known.end - known.start);
+        self.module.madvise.read(known.end - known.start);
         let out = look(&body);
         scratch.recycle(body);
         out
