@@ -349,6 +349,7 @@ mod tests {
                 runtimes: vec!["libgomp.so.1".into()],
                 debug_files: None,
                 loops_of: Vec::new(),
+                settings: Vec::new(),
                 counted: None,
             },
             original_sha256: "00".into(),
