@@ -122,7 +122,7 @@ async function checks() {
   const columns = await page.$$eval('#detail rect.column title', list => list.length);
   assert.ok(columns > 0, 'a histogram');
   await page.click('#detail .close');
-  assert.ok(await page.isHidden('#detail'));
+  await page.waitForSelector('#detail', { state: 'hidden' });
 
   // The call paths: zoom, by mouse and by keyboard.
   await page.click('#icicle .node:nth-child(2)');
