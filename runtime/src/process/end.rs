@@ -170,11 +170,30 @@ fn end() {
     }
 }
 
+/// Longest time that others' probes are waited for, all of them together: a thread that the kernel has interrupted in one, at the end of
+/// its part of a region, say, would lose its last part.
+const SHORTLY: Duration = Duration::from_millis(20);
+
+/// Closes a thread as soon as it is not at work, by then.
+fn close_by(thread: &Thread, until: u64) -> bool {
+    loop {
+        if thread.close() {
+            return true;
+        }
+        if thread.is_gone() || syscall::monotonic_ns() >= until {
+            return false;
+        }
+        syscall::yield_now();
+    }
+}
+
 /// Closes the threads that are not at work; of those that are, what they have committed stays, and their last part is
 /// missing. Returns how many records are lost so far. `exiting`: when they end. `trim`: their files are cut to what is in them, which
 /// takes time.
 fn close_idle(exiting: u64, trim: bool) -> u64 {
     let mut lost = LOST.load(Ordering::Relaxed);
+    let own = own().map(core::ptr::from_ref);
+    let until = syscall::monotonic_ns() + SHORTLY.as_nanos() as u64;
     // A thread that ends meanwhile (libgomp's pool may) waits for the lock before its memory goes.
     with_list(|| {
         let mut head = THREADS.load(Ordering::Relaxed).cast_const();
@@ -186,7 +205,8 @@ fn close_idle(exiting: u64, trim: bool) -> u64 {
                 thread.buffer.set_queued(ns);
             }
             super::threads::name(thread);
-            if thread.close() {
+            let is_own = own == Some(head);
+            if thread.close() || (trim && !is_own && close_by(thread, until)) {
                 thread.finish_from_outside(exiting, trim);
             }
             lost += thread.buffer.lost();
