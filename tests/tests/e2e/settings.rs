@@ -178,12 +178,12 @@ fn what_is_tried_does_the_same_or_is_not_recommended() {
         let sets = [("combined", "chunk=64"), ("sized", "grainsize=100")];
         let tuned = folder.path().join("tuned");
         let patch = ["--patch", tuned.to_str().expect("a plain name")];
-        let answer = tried(&program, &patch, &sets, &["200000"]);
+        let answer = tried(&program, &patch, &sets, &["20000"]);
         let variants = answer["variants"].as_array().expect("a list");
         for variant in &variants[..2] {
             assert_eq!(variant["output"], "equal", "{compiler}: {answer:#}");
             assert!(
-                variant["turns"].as_u64() >= Some(4),
+                variant["turns"].as_u64() >= Some(1),
                 "{compiler}: {answer:#}"
             );
         }
