@@ -54,7 +54,9 @@ const { chromium } = require(path.resolve(modules, 'playwright-core'));
     const row = view.rows.findIndex(r => r.lane === lanes[lane]);
     const y = row * ompfuseTimeline.ROW + 21 - view.parts.scroll.scrollTop;
     const ratio = window.devicePixelRatio;
-    const drawn = [...view.parts.lanes.getContext('2d').getImageData(view.width / 2 * ratio, y * ratio, 1, 1).data];
+    // A piece near an end of the run is not in the middle of what is seen.
+    const x = ((begin + end) / 2 - view.t0) / (view.t1 - view.t0) * view.width;
+    const drawn = [...view.parts.lanes.getContext('2d').getImageData(x * ratio, y * ratio, 1, 1).data];
     const probe = document.createElement('canvas').getContext('2d');
     probe.fillStyle = view.style.path;
     probe.fillRect(0, 0, 1, 1);
