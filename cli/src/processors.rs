@@ -37,6 +37,17 @@ pub(crate) fn model() -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
+/// Size of the largest cache of the first processor, in bytes (sysfs-devices-system-cpu in the kernel's documentation); `None`: not told.
+pub(crate) fn cache_bytes() -> Option<u64> {
+    let folder = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
+    let size = |entry: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(entry.path().join("size")).ok()?;
+        let kilobytes: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
+        kilobytes.checked_mul(1024)
+    };
+    folder.flatten().filter_map(size).max()
+}
+
 /// Length of a kernel's list like `0-3,8`.
 pub(crate) fn count_list(list: &str) -> Option<u32> {
     let length = |part: &str| {

@@ -157,6 +157,7 @@ pub(crate) fn write_header(
         cpus: cpus(),
         kernel: uname.release().to_string_lossy().into_owned(),
         processor: processors::model(),
+        cache_bytes: processors::cache_bytes(),
         environment: openmp_environment(std::env::vars_os(), about.threads),
         events: about.events.clone(),
         region_events: about.region_events.clone(),

@@ -106,6 +106,9 @@ pub struct ProcessInfo {
     /// Its processor time in nanoseconds, likewise.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
+    /// Most memory that it had in use at once, in bytes, likewise.
+    #[serde(default)]
+    pub peak_bytes: Option<u64>,
     /// When recording began to be prepared, in nanoseconds since the run's begin. `None`: not known, the run is an older version's.
     #[serde(default)]
     pub started_ns: Option<i64>,

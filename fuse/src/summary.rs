@@ -42,6 +42,9 @@ pub struct Summary {
     /// Model of the processor, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
+    /// Size of the processor's largest cache, in bytes, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_bytes: Option<u64>,
     /// `OMP_*`, `KMP_*` and `GOMP_*` variables.
     pub environment: Vec<(String, String)>,
     /// Threads that recorded.

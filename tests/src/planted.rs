@@ -88,7 +88,8 @@ impl Case {
         self.has("nap")
     }
 
-    fn compiler(&self) -> &str {
+    /// `gcc`, `clang`, or an MPI.
+    pub fn compiler(&self) -> &str {
         &self.words[1]
     }
 
@@ -108,7 +109,8 @@ impl Case {
         if self.is_mpi() { 2 } else { 1 }
     }
 
-    fn is_mpi(&self) -> bool {
+    /// Whether it has ranks.
+    pub fn is_mpi(&self) -> bool {
         self.program.starts_with("ranks/")
     }
 
@@ -116,7 +118,8 @@ impl Case {
         self.program.split('/').next().unwrap_or_default()
     }
 
-    fn mode(&self) -> &str {
+    /// Its first argument.
+    pub fn mode(&self) -> &str {
         self.program.split('/').nth(1).unwrap_or_default()
     }
 
@@ -164,7 +167,7 @@ impl Programs {
     }
 
     /// The program of a case, with symbols and lines. `None`, and said so, without the compiler.
-    fn build(&mut self, case: &Case) -> Option<PathBuf> {
+    pub fn build(&mut self, case: &Case) -> Option<PathBuf> {
         let (source, compiler) = (case.source(), case.compiler());
         let name = format!("{source}-{compiler}");
         let out = self.folder.join(&name);

@@ -131,6 +131,7 @@ impl Summary {
             cpus: header.cpus,
             kernel: header.kernel.clone(),
             processor: header.processor.clone(),
+            cache_bytes: header.cache_bytes,
             environment: header.environment.clone(),
             threads: run.threads.len() as u32,
             duration_s: Some(header.duration_s),

@@ -42,6 +42,7 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
         () if seen < ENOUGH || summary.processes.len() > 1 => Some(Silent::LeftOut),
         () if of_regions.is_some() => of_regions,
         () if is_starved => Some(Silent::NoProcessor),
+        () if !is_in_cache(summary) => Some(Silent::Memory),
         () if (model_error - 1.0).abs() > MODEL => Some(Silent::Model),
         () => None,
     };
@@ -81,6 +82,15 @@ const WIDE: f64 = 0.25;
 /// Where threads were without a processor for a larger share of their work, units seem longer than they are.
 const WITHOUT_PROCESSOR: f64 = 0.1;
 
+/// Whether all memory that the program had in use fits the processor's cache. Where it doesn't, or isn't known, threads may share memory's
+/// bandwidth, which one run doesn't tell.
+fn is_in_cache(summary: &Indexed<'_>) -> bool {
+    let processes = summary.runs.iter().flat_map(|r| &r.processes);
+    let peak = (processes.map(|p| p.peak_bytes)).try_fold(0, |most, p| Some(most.max(p?)));
+    peak.zip(summary.cache_bytes)
+        .is_some_and(|(peak, cache)| peak <= cache)
+}
+
 /// Whether one thread is predicted, which speed-ups are relative to, and another number.
 fn is_enough(predicted: &[Predicted]) -> bool {
     predicted.len() > 1 && predicted[0].threads == 1
@@ -103,13 +113,27 @@ const EACH: f64 = 0.1;
 /// Where creating tasks takes a larger share of a region's time, it is what threads do to each other that counts.
 const CREATING: f64 = 0.05;
 /// Nanoseconds of a task below which handing it to another thread takes as long.
-const SMALL_NS: u64 = 10_000;
+const SMALL_TASK_NS: u64 = 10_000;
+/// Nanoseconds of a range that threads fetch below which they wait for each other's fetching.
+const SMALL_RANGE_NS: u64 = 2_000;
+/// Nanoseconds of a loop or region below which starting its threads and waiting for all of them takes as long.
+const SHORT_NS: u64 = 100_000;
 
-/// Whether it is managing tasks that a region's time depends on.
+/// Whether a region's time depends on what threads do to hand its units out, and to start and end together: how long that takes with another
+/// number of them is not on record.
 fn are_small(region: &RegionAnalysis) -> bool {
-    let is_most = region.tasks_ns > region.work_ns / 2;
-    let are_short = region.tasks_ns < SMALL_NS.saturating_mul(region.task_count);
-    region.creating_ns as f64 > CREATING * region.wall_ns as f64 || is_most && are_short
+    let is_most = |ns: u64| ns > region.work_ns / 2;
+    let tasks = region.creating_ns as f64 > CREATING * region.wall_ns as f64
+        || is_most(region.tasks_ns)
+            && region.tasks_ns < SMALL_TASK_NS.saturating_mul(region.task_count);
+    let fetched = region
+        .loops
+        .iter()
+        .filter(|l| l.fetch_ns.is_some() && l.units_ns < SMALL_RANGE_NS.saturating_mul(l.units));
+    let in_ranges: u64 = fetched.map(|l| l.units_ns).sum();
+    let ends = region.loops.iter().map(|l| l.executions);
+    let ends = ends.fold(region.executions, u64::saturating_add);
+    tasks || is_most(in_ranges) || region.wall_ns < SHORT_NS.saturating_mul(ends)
 }
 
 /// Why nothing is predicted for a region.
@@ -122,7 +146,7 @@ fn silent(region: &RegionAnalysis) -> Option<Silent> {
         () if has(LowerBound::Exclusions) => Some(Silent::Exclusions),
         () if has(LowerBound::Detached) => Some(Silent::Detached),
         () if has(LowerBound::LeftOut) => Some(Silent::LeftOut),
-        () if are_small(region) => Some(Silent::SmallTasks),
+        () if are_small(region) => Some(Silent::SmallUnits),
         () if region.predicted_ns.is_empty() => Some(Silent::Shape),
         () => None,
     }

@@ -351,8 +351,11 @@ pub enum Silent {
     Uneven,
     /// The region has regions inside it, or threads that come to different barriers.
     Shape,
-    /// Tasks are so small that handing them over counts; how long that takes depends on the threads.
-    SmallTasks,
+    /// Tasks, ranges or whole loops are so short that handing them out and waiting for all threads counts; how long that takes depends on
+    /// the threads.
+    SmallUnits,
+    /// The program's memory doesn't fit the processor's cache, or that isn't known: threads may share memory's bandwidth.
+    Memory,
     /// Threads had no processor for a part of the time.
     NoProcessor,
     /// The model is off by too much for the threads of the run.

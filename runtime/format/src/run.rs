@@ -302,6 +302,9 @@ pub struct ProcessEnd {
     /// Processor time of the process, in nanoseconds.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
+    /// Most memory that it had in use at once, in bytes (`VmHWM` in proc_pid_status(5)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_bytes: Option<u64>,
     /// Time stamp counter when the recording had been prepared. Where a first thread records from then on, its
     /// [`tsc_start`](crate::record::ThreadHeader::tsc_start) says the same of a process that was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -390,6 +393,9 @@ pub struct RunHeader {
     /// Model of the processor, as `/proc/cpuinfo` has it; `None`: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
+    /// Size of the processor's largest cache, in bytes; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_bytes: Option<u64>,
     /// `OMP_*`, `KMP_*` and `GOMP_*` variables of the environment.
     pub environment: Vec<(String, String)>,
     /// The event set.

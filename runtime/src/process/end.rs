@@ -250,6 +250,7 @@ fn totals(lost: u64) -> ProcessEnd {
         costs: ProcessCosts::default(), // in a file of their own, since the start
         switches: measure::switched(),
         cpu_ns: measure::cpu_ns(),
+        peak_bytes: measure::peak_bytes(),
         bound: bound(),
         prepared: told(&PREPARED),
         exiting: told(&EXITING),

@@ -169,6 +169,19 @@ pub(super) fn cpu_ns() -> Option<u64> {
     (done == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// Most memory that the process had in use at once, in bytes. `getrusage` tells instead what the process had before it became this program.
+pub(super) fn peak_bytes() -> Option<u64> {
+    let mut file = File::open("/proc/self/status").ok()?;
+    let mut text = [0; 2048];
+    let len = file.read(&mut text).ok()?;
+    // The program's name in it may be any bytes.
+    let mut lines = text[..len].split(|&b| b == b'\n');
+    let line = lines.find_map(|l| l.strip_prefix(b"VmHWM:"))?;
+    let text = core::str::from_utf8(line.strip_suffix(b"kB")?).ok()?;
+    let kilobytes: u64 = text.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
 /// How long a thread was ready to run and had no processor, in nanoseconds: the second field of its `schedstat` (Linux,
 /// Documentation/scheduler/sched-stats.rst).
 pub(super) fn queued_ns(tid: u32) -> Option<u64> {

@@ -2,7 +2,7 @@
 //!
 //! - `sleeping`: graphs of units that sleep (`tests/sources/graphs.c`), which work with more threads than processors. Each run with 1, 2, 4
 //!   and 8 threads predicts the region's time with the others. Aim: 90 % of what is told is within 10 %.
-//! - `computing`: fixtures with 1 and with 2 threads in turn, which wait actively. The time is that of all parallel regions on the clock, of
+//! - `computing`: fixtures and planted programs with 1 and with 2 threads in turn, which wait actively. The time is that of all parallel regions on the clock, of
 //!   each number of threads in its fastest run, and the report of that run predicts the other. Aim: 90 % of what is told is within 15 %, and at
 //!   most 30 % is refused, on processors that nobody else uses. A row tells of the machine where runs of one kind differ by more than 5 %.
 //!

@@ -36,7 +36,7 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
         ));
     }
     Some(format!(
-        "With {} threads it would be at most {} times{} as fast as with 1{}, limited by {what}; memory bandwidth may allow less",
+        "With {} threads it would be at most {} times{} as fast as with 1{}, limited by {what}",
         next.threads,
         times(next.speedup),
         between(next),
@@ -99,8 +99,11 @@ pub fn why(silent: Silent) -> &'static str {
         }
         Silent::Uneven => "iterations of one range may take different times",
         Silent::Shape => "regions are inside each other, or threads come to different barriers",
-        Silent::SmallTasks => {
-            "tasks are so small that handing them over counts, which depends on the threads"
+        Silent::SmallUnits => {
+            "tasks, ranges or loops are so short that handing them out counts, which depends on the threads"
+        }
+        Silent::Memory => {
+            "its data may not fit the cache, and one run doesn't tell what memory's bandwidth allows"
         }
         Silent::NoProcessor => "threads were without a processor for a part of the time",
         Silent::Model => "the model doesn't explain the time of this run itself",
