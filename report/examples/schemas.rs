@@ -1,4 +1,4 @@
-//! Writes the documents that describe printed JSON: `docs/*.schema.json` and `docs/reference/json.md`.
+//! Writes the documents that describe printed JSON: `docs/*.schema.json`.
 
 use std::path::Path;
 

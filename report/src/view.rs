@@ -10,8 +10,6 @@ pub mod json;
 mod lines;
 mod merged_paths;
 mod outside;
-#[cfg(feature = "schema")]
-mod page;
 mod paint;
 pub mod pictures;
 #[cfg(feature = "schema")]

@@ -1,7 +1,7 @@
 //! What reports say of programs with one planted bottleneck or none: `cargo bench -p ompfuse-tests --bench planted [-- WORD...]`.
 //!
 //! `busy`: only programs whose units sleep, which hold on a busy machine; `idle`: only those that compute; `list`: names only; `write`:
-//! the table goes into `docs/measurements/verdicts.md` too; `advice`: what the reports advise is tried, in pairs. Every other word is a part of the names of cases (`fixtures/planted/cases.toml`);
+//! what is not right goes into `docs/measurements/verdicts.md` too; `advice`: what the reports advise is tried, in pairs. Every other word is a part of the names of cases (`fixtures/planted/cases.toml`);
 //! all such words must occur. `target/planted` has a folder for each case, with the run, the report, and what the program said.
 
 use ompfuse_tests::planted::{Case, Judged, Programs, cases, judge::Verdict};
@@ -108,7 +108,9 @@ fn main() {
         counts.add(&judged.verdict);
         let row = row(case, &judged);
         print!("{row}");
-        table += &row;
+        if judged.verdict != Verdict::Right {
+            table += &row;
+        }
         if is("advice") {
             for tried in programs.tried(case) {
                 bad += usize::from(tried.is_bad());

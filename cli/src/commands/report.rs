@@ -68,17 +68,9 @@ pub(crate) struct Args {
     /// `mesh::refine`, `0x4011a6`. Text only: --html shows the same on selection.
     #[arg(long, value_name = "REGION", conflicts_with_all = ["suggest_filter", "output", "over", "weak", "interval", "html"])]
     region: Option<detail::Wanted>,
-    /// Instead of the report, print the JSON Schema of --format json, or the page that describes it
-    #[arg(
-        long,
-        value_name = "FORM",
-        value_enum,
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "json",
-        conflicts_with_all = ["inputs", "suggest_filter"]
-    )]
-    schema: Option<SchemaForm>,
+    /// Instead of the report, print the JSON Schema of --format json
+    #[arg(long, conflicts_with_all = ["inputs", "suggest_filter"])]
+    schema: bool,
     /// Of a run that was recorded with --summary-beside: the sums instead of the records
     #[arg(long, hide = true, requires = "inputs", conflicts_with = "schema")]
     from_sums: bool,
@@ -113,15 +105,6 @@ fn parse_interval(text: &str) -> Result<Interval, String> {
             .map(Interval::Time)
             .map_err(|error| format!("{error}; or region:SELECTOR, as region:solve.c:61")),
     }
-}
-
-/// How the report's JSON is described.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum SchemaForm {
-    /// JSON Schema, draft 2020-12
-    Json,
-    /// A page for people, field by field
-    Markdown,
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -208,12 +191,12 @@ impl ReportArgs {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    match args.schema {
-        Some(_) if args.over.is_some() => return output::print(documents::SERIES),
-        Some(_) if args.interval.is_some() => return output::print(documents::INTERVALS),
-        Some(SchemaForm::Json) => return output::print(documents::REPORT),
-        Some(SchemaForm::Markdown) => return output::print(documents::PAGE),
-        None => {}
+    if args.schema {
+        return output::print(match () {
+            () if args.over.is_some() => documents::SERIES,
+            () if args.interval.is_some() => documents::INTERVALS,
+            () => documents::REPORT,
+        });
     }
     args.report.page.check()?;
     let first = or_newest(args.inputs.first().map(PathBuf::as_path))?;

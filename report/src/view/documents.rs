@@ -1,4 +1,4 @@
-//! What describes printed JSON: JSON Schemas of draft 2020-12, and a page. `schema` makes them.
+//! What describes printed JSON: JSON Schemas of draft 2020-12. `schema` makes them.
 
 /// Of `ompfuse report --format json`.
 pub const REPORT: &str = include_str!("../../../docs/report.schema.json");
@@ -14,6 +14,3 @@ pub const DIFF: &str = include_str!("../../../docs/diff.schema.json");
 
 /// Of `ompfuse history --format json`.
 pub const HISTORY: &str = include_str!("../../../docs/history.schema.json");
-
-/// The page that describes the report's JSON field by field, in Markdown.
-pub const PAGE: &str = include_str!("../../../docs/reference/json.md");

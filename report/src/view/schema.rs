@@ -5,7 +5,7 @@ use super::json::{
     CallPathWords, LockWords, LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords,
     RunningWords, ScalingWords, UnmatchedWords,
 };
-use super::{diff, growth, history, page, series};
+use super::{diff, growth, history, series};
 use crate::model::Report;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -32,7 +32,6 @@ pub fn documents() -> Vec<(&'static str, String)> {
             "docs/history.schema.json",
             printed(of_type::<history::HistoryJson<'_>>()),
         ),
-        ("docs/reference/json.md", page::page()),
     ]
 }
 
