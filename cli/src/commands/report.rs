@@ -29,35 +29,26 @@ pub(crate) struct Args {
     /// A profile, a run's folder, a folder of runs, or a report in JSON (default: the newest ompfuse-out*
     /// here)
     ///
-    /// With --over there may be several.
+    /// Of several runs the numbers of threads are compared.
     #[arg(value_name = "PROFILE|RUN|REPORT")]
     inputs: Vec<PathBuf>,
-    /// Compare runs with several numbers of threads: speed-up, efficiency, limits
-    ///
-    /// Runs with the same number are repetitions. Folders of `profile --threads` are reported so without this option.
-    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["suggest_filter", "output"])]
-    over: Option<Over>,
     /// The work grows with the number of threads, so the time should stay the same
     #[arg(long, conflicts_with = "suggest_filter")]
     weak: bool,
+    /// The old spelling: several runs are compared so by themselves
+    #[arg(long, hide = true, value_name = "WHAT", value_parser = ["threads"])]
+    over: Option<String>,
     /// Report over time, in intervals of this length (1s, 100ms), or from one execution of a region to the
     /// next
     ///
     /// region:SELECTOR ends an interval with each execution of that parallel region; selectors as for --select. Above 240
     /// intervals neighbours are merged.
-    #[arg(long, value_name = "LENGTH|region:SELECTOR", value_parser = parse_interval, conflicts_with_all = ["suggest_filter", "output", "over", "weak"])]
+    #[arg(long, value_name = "LENGTH|region:SELECTOR", value_parser = parse_interval, conflicts_with_all = ["suggest_filter", "output", "weak"])]
     interval: Option<Interval>,
     /// Instead of the report, write lines for --filter that leave out regions with costly probes
     ///
     /// A region is left out if its probes take more than SHARE percent of its time.
-    #[arg(
-        long,
-        value_name = "SHARE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "5",
-        value_parser = parse_share
-    )]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     suggest_filter: Option<f64>,
     /// File for the lines of --suggest-filter (default: standard output)
     #[arg(short, long, value_name = "FILE", requires = "suggest_filter")]
@@ -66,11 +57,19 @@ pub(crate) struct Args {
     ///
     /// REGION is its number in the report, or a selector as for --select that means one region: `solve.c:61`,
     /// `mesh::refine`, `0x4011a6`. Text only: --html shows the same on selection.
-    #[arg(long, value_name = "REGION", conflicts_with_all = ["suggest_filter", "output", "over", "weak", "interval", "html"])]
+    #[arg(long, value_name = "REGION", conflicts_with_all = ["suggest_filter", "output", "weak", "interval", "html"])]
     region: Option<detail::Wanted>,
-    /// Instead of the report, print the JSON Schema of --format json
-    #[arg(long, conflicts_with_all = ["inputs", "suggest_filter"])]
-    schema: bool,
+    /// Instead of a report, print the JSON Schema of --format json
+    #[arg(
+        long,
+        value_name = "OF",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "report",
+        conflicts_with_all = ["inputs", "suggest_filter"]
+    )]
+    schema: Option<SchemaOf>,
     /// Of a run that was recorded with --summary-beside: the sums instead of the records
     #[arg(long, hide = true, requires = "inputs", conflicts_with = "schema")]
     from_sums: bool,
@@ -82,11 +81,15 @@ pub(crate) struct Args {
     report: ReportArgs,
 }
 
-/// What several runs are compared over.
+/// What a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Over {
-    /// The largest team of threads
-    Threads,
+enum SchemaOf {
+    /// The report of a run or profile
+    Report,
+    /// That of several runs, over numbers of threads
+    Series,
+    /// That of --interval
+    Intervals,
 }
 
 /// Where intervals of time end.
@@ -191,11 +194,11 @@ impl ReportArgs {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    if args.schema {
-        return output::print(match () {
-            () if args.over.is_some() => documents::SERIES,
-            () if args.interval.is_some() => documents::INTERVALS,
-            () => documents::REPORT,
+    if let Some(of) = args.schema {
+        return output::print(match of {
+            SchemaOf::Report => documents::REPORT,
+            SchemaOf::Series => documents::SERIES,
+            SchemaOf::Intervals => documents::INTERVALS,
         });
     }
     args.report.page.check()?;
@@ -208,18 +211,17 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return over_time(inputs, interval, args);
     }
     let is_series = inputs.iter().any(|p| load::series::is_series(p));
-    if args.over.is_some() || (is_series && args.suggest_filter.is_none()) {
+    let is_several = inputs.len() > 1 || args.over.is_some() || is_series;
+    if is_several && args.suggest_filter.is_none() {
         return series(inputs, args);
     }
     let [input] = inputs else {
-        return Err(Usage(format!(
-            "{} inputs are given, a report is of one; to compare numbers of threads: --over threads",
-            inputs.len()
-        ))
-        .into());
+        return Err(
+            Usage("--suggest-filter is about one run, several are given".to_owned()).into(),
+        );
     };
     if args.weak {
-        return Err(Usage("--weak is of use with --over threads only".to_owned()).into());
+        return Err(Usage("--weak is of use with several runs only".to_owned()).into());
     }
     if let Some(report) = printed_before(input)? {
         if args.suggest_filter.is_some() {

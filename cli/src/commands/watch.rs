@@ -23,8 +23,8 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
     /// Seconds between two pictures, or between two looks of --serve
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_seconds)]
-    interval: f64,
+    #[arg(long, alias = "interval", value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_seconds)]
+    every: f64,
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics as long as something is recorded, as in
     /// `127.0.0.1:9464`; port 0 takes a free one
     ///
@@ -50,7 +50,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let watching = Watching::when_begun(&or_newest(args.target.as_deref())?)?;
-    let interval = Duration::from_secs_f64(args.interval);
+    let interval = Duration::from_secs_f64(args.every);
     if let Some(address) = args.serve {
         let (last, ended) = watching::serve(watching, address, interval)?;
         let printed = output::print(&last.text());

@@ -3,7 +3,7 @@
 /// Of `ompfuse report --format json`.
 pub const REPORT: &str = include_str!("../../../docs/report.schema.json");
 
-/// Of `ompfuse report --over threads --format json`.
+/// Of `ompfuse report RUN RUN... --format json`.
 pub const SERIES: &str = include_str!("../../../docs/series.schema.json");
 
 /// Of `ompfuse report --interval LENGTH --format json`.

@@ -189,11 +189,6 @@ fn what_has_no_time_is_refused() {
         for wrong in ["5", "0s", "x", "region:"] {
             refused(2, &["--interval", wrong, "out"], "--interval");
         }
-        refused(
-            2,
-            &["--interval", "1s", "--over", "threads", "out"],
-            "--over",
-        );
         refused(2, &["--interval", "1s", "out", "other"], "one run");
         refused(
             1,

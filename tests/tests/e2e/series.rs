@@ -1,4 +1,4 @@
-//! A program over several numbers of threads: `profile --threads` and `report --over threads`.
+//! A program over several numbers of threads: `profile --threads` and `report` of several runs.
 
 use crate::shares::{number, programs};
 use ompfuse_tests::process::{self, Output};
@@ -159,7 +159,7 @@ fn the_serial_part_limits() {
         ] {
             std::fs::rename(folder.join(from), folder.join(to)).expect("it is ours");
         }
-        let again = reported(folder, &["--over", "threads", "c", "a", "b"]);
+        let again = reported(folder, &["c", "a", "b"]);
         check(&again, compiler);
         let means = |s: &Value| -> Vec<f64> {
             list(s, "points")
@@ -302,11 +302,12 @@ fn what_is_no_series_is_refused() {
         };
         record("two", "fixed", 1);
         record("too", "fixed", 4);
-        refused(&run(&["report", "two", "too"]), 2, &["--over threads"]);
-        refused(&run(&["report", "--weak", "two"]), 2, &["--over threads"]);
+        let suggestion = run(&["report", "two", "too", "--suggest-filter", "5"]);
+        refused(&suggestion, 2, &["one run"]);
+        refused(&run(&["report", "--weak", "two"]), 2, &["several runs"]);
         // The program has its own number of threads.
         refused(
-            &run(&["report", "--over", "threads", "two", "too"]),
+            &run(&["report", "two", "too"]),
             1,
             &["teams of 2 threads", "OMP_NUM_THREADS"],
         );
@@ -320,7 +321,7 @@ fn what_is_no_series_is_refused() {
             continue;
         };
         table::record(&program, &[], 3, &folder.join("three"), &NONE).ok(compiler);
-        let said = run(&["report", "--over", "threads", "two", "three"]);
+        let said = run(&["report", "two", "three"]);
         refused(&said, 1, &["cannot make a series of", "different programs"]);
     }
 }

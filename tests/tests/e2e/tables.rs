@@ -317,7 +317,7 @@ fn metrics_are_served_while_a_program_runs() {
     dialogue.ask("30");
     let mut watch = command::with_threads(2);
     watch.arg("watch").arg(steady.out());
-    watch.args(["--serve", "127.0.0.1:0", "--interval", "0.1"]);
+    watch.args(["--serve", "127.0.0.1:0", "--every", "0.1"]);
     watch.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut watch = watch.spawn().expect("it starts");
     let mut errors = BufReader::new(watch.stderr.take().expect("it is piped"));

@@ -4,7 +4,7 @@ use crate::model::series::Series;
 use crate::words;
 use serde::Serialize;
 
-/// What `ompfuse report --over threads --format json` prints.
+/// What `ompfuse report RUN RUN... --format json` prints.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeriesJson<'s> {

@@ -167,7 +167,7 @@ fn the_last_picture_stays() {
     let ours = command::path().display();
     let (out, columns) = (steady.out(), 120);
     let line = format!(
-        "stty cols {columns} rows 30; exec {ours} watch {} --interval 0.1",
+        "stty cols {columns} rows 30; exec {ours} watch {} --every 0.1",
         out.display()
     );
     let mut terminal = command::with_threads(2);

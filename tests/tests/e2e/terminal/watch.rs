@@ -9,7 +9,7 @@ use ompfuse_tests::tmux::Tmux;
 fn watch(steady: &Steady, columns: u32, rows: u32) -> Option<Tmux> {
     let command = command::path().display().to_string();
     let out = steady.out().display().to_string();
-    let shell = format!("'{command}' watch '{out}' --interval 0.2");
+    let shell = format!("'{command}' watch '{out}' --every 0.2");
     Tmux::start(columns, rows, &[], &shell)
 }
 
