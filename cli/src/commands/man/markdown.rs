@@ -2,6 +2,7 @@
 
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 const ABOUT: &str = "\
@@ -10,21 +11,24 @@ const ABOUT: &str = "\
 `ompfuse man --markdown` prints this page, which is made of the help texts. `ompfuse help COMMAND` shows the same in the terminal.
 
 Exit status: 0 done, 1 it could not be done, 2 wrong usage, 3 a `diff --fail-on` holds. `record` and `profile` hand on the program's
-own status.
+own status. An option that several commands have is told in full where it comes first.
 ";
+
+/// Options that were told in full, by name and help, and the command that they were told of.
+type Told = HashMap<(String, String), String>;
 
 /// The page. `all`: the whole command line, built.
 pub(super) fn page(all: &Command) -> String {
-    let mut out = ABOUT.to_owned();
+    let (mut out, mut told) = (ABOUT.to_owned(), Told::new());
     let commands = all.get_subcommands();
     for command in commands.filter(|c| !c.is_hide_set() && c.get_name() != "help") {
-        section(&mut out, command, "##", command.get_name());
+        section(&mut out, &mut told, command, "##", command.get_name());
     }
     out
 }
 
 /// A command, and those that it has. `mark`: of its heading.
-fn section(out: &mut String, command: &Command, mark: &str, name: &str) {
+fn section(out: &mut String, told: &mut Told, command: &Command, mark: &str, name: &str) {
     line(out, format_args!("\n{mark} {name}\n"));
     let about = command.get_long_about().or(command.get_about());
     line(out, format_args!("{}\n", full(about)));
@@ -37,7 +41,7 @@ fn section(out: &mut String, command: &Command, mark: &str, name: &str) {
             None => out.push('\n'),
         }
         for argument in arguments {
-            item(out, argument);
+            item(out, told, argument, name);
         }
     }
     if let Some(examples) = command.get_after_help() {
@@ -53,7 +57,7 @@ fn section(out: &mut String, command: &Command, mark: &str, name: &str) {
     let inner = command.get_subcommands();
     for inner in inner.filter(|c| !c.is_hide_set() && c.get_name() != "help") {
         let name = format!("{name} {}", inner.get_name());
-        section(out, inner, &format!("{mark}#"), &name);
+        section(out, told, inner, &format!("{mark}#"), &name);
     }
 }
 
@@ -78,15 +82,24 @@ fn by_heading(command: &Command) -> Vec<(Option<&str>, Vec<&Arg>)> {
     all
 }
 
-/// An option or argument: name, what it does, its values.
-fn item(out: &mut String, argument: &Arg) {
-    let help = full(argument.get_long_help().or(argument.get_help()));
-    line(out, format_args!("- `{}`  ", name(argument)));
-    let paragraphs: Vec<&str> = help.split("\n\n").collect();
-    line(
-        out,
-        format_args!("  {}.", paragraphs[0].trim_end_matches('.')),
+/// An option or argument: name, what it does, its values. What was told of another command is told in short.
+fn item(out: &mut String, told: &mut Told, argument: &Arg, command: &str) {
+    let (name, help) = (
+        name(argument),
+        full(argument.get_long_help().or(argument.get_help())),
     );
+    let paragraphs: Vec<&str> = help.split("\n\n").collect();
+    let first = paragraphs[0].trim_end_matches('.');
+    let known = told.get(&(name.clone(), help.clone()));
+    if let Some(known) = known.filter(|_| paragraphs.len() > 1) {
+        let anchor = known.replace(' ', "-");
+        line(
+            out,
+            format_args!("- `{name}`: {first}; see [`{known}`](#{anchor})."),
+        );
+        return;
+    }
+    line(out, format_args!("- `{name}`: {first}."));
     for paragraph in &paragraphs[1..] {
         line(out, format_args!("\n  {}", paragraph.trim()));
     }
@@ -110,6 +123,7 @@ fn item(out: &mut String, argument: &Arg) {
             }
         }
     }
+    told.entry((name, help)).or_insert(command.to_owned());
 }
 
 /// `-o, --output <DIR>`, or an argument's name.
