@@ -23,6 +23,7 @@ pub(crate) mod shared;
 mod sites;
 pub(crate) mod streaming;
 pub(crate) mod survey;
+mod surveyed;
 #[cfg(test)]
 mod tests;
 pub mod timeline;

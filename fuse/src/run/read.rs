@@ -6,32 +6,28 @@
 //! rows of some places.
 
 use super::account::with_a_root;
-use super::clock::{Clock, RateSource};
+use super::clock::Clock;
 use super::contexts::AllContexts;
 use super::files::RunFiles;
 use super::health::{Health, Problem};
-use super::locks::{self, LockStat};
+use super::locks::LockStat;
 use super::messages::{self, MessageStat};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
-use super::open::has_open;
-use super::order::{Counters, clocks, counters, events, in_order};
-use super::parts::{OfProcess, RegionParts, add_parts};
-use super::processes::{
-    add_left_out, info, match_processes, not_counted, region_event_infos, without_counters,
-};
+use super::order::{Counters, in_order};
+use super::parts::RegionParts;
+use super::processes::{not_counted, without_counters};
 use super::rows::{Context, Places, Rows, label_ranges_without_node};
-use super::sites::{SiteBook, module_map};
 use super::survey::{self, Keep, Surveyed};
 use super::units::Units;
 use super::{
     CountAccount, EventInfo, IntervalTable, LeftBehind, LeftOut, ProcessInfo, Run, ThreadAccount,
-    Within, shared,
+    shared,
 };
 use crate::label::Labels;
 use crate::table::{ProcessId, Site, XuTable};
 use ompfuse_format::Construct;
-use ompfuse_format::record::{NO_SITE, TeamPlace, ThreadFile, USER_MODULE, split_site};
-use ompfuse_format::run::{Exit, RunHeader};
+use ompfuse_format::record::ThreadFile;
+use ompfuse_format::run::RunHeader;
 use ompfuse_progress::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,12 +48,12 @@ pub struct RunReader<'a> {
     pub(super) shared: Vec<usize>,
     pub(super) nodes: NodeTable,
     pub(super) labels: Labels,
-    left_out: Vec<LeftOut>,
-    region_events: Vec<EventInfo>,
-    region_parts: Vec<RegionParts>,
-    locks: Vec<LockStat>,
-    messages: Vec<MessageStat>,
-    left_behind: Vec<LeftBehind>,
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) region_events: Vec<EventInfo>,
+    pub(super) region_parts: Vec<RegionParts>,
+    pub(super) locks: Vec<LockStat>,
+    pub(super) messages: Vec<MessageStat>,
+    pub(super) left_behind: Vec<LeftBehind>,
     pub(super) contexts: AllContexts,
     /// All but what only rows tell.
     pub(super) health: Health,
@@ -66,7 +62,7 @@ pub struct RunReader<'a> {
 /// A process of it.
 #[derive(Debug)]
 pub(super) struct Process<'a> {
-    pid: u32,
+    pub(super) pid: u32,
     pub(super) clock: Clock,
     pub(super) index: NodeIndex,
     pub(super) places: Places,
@@ -134,223 +130,6 @@ impl<'a> RunReader<'a> {
             })
             .collect();
         RunReader::of_surveyed(files, surveyed, health.problems)
-    }
-
-    /// What a first pass over all records has found, by process ([`in_order`]); `damaged`: what is wrong with the files.
-    pub(super) fn of_surveyed(
-        files: &RunFiles<'a>,
-        surveyed: Vec<Vec<Surveyed<'a>>>,
-        damaged: Vec<Problem>,
-    ) -> RunReader<'a> {
-        let mut header = files.header.clone();
-        let mut health = Health {
-            problems: files.problems.clone(),
-            ..Health::default()
-        };
-        health.problems.extend(damaged);
-        let ended = header.ended_at_bytes;
-        (health.problems).extend(ended.map(|bytes| Problem::EndedAtSize { bytes }));
-        let processes = in_order(files);
-        let last_tsc = |threads: &Vec<Surveyed<'a>>| threads.iter().map(|p| p.last_tsc).max();
-        let last: Vec<u64> = (surveyed.iter().map(last_tsc))
-            .map(Option::unwrap_or_default)
-            .collect();
-        let clocks = clocks(&processes, &last, header.duration_s);
-        let (events, counted, shared) = events(files, &processes);
-        let region_events = region_event_infos(&header.region_events, &processes);
-        let mut book = SiteBook::new(&header.modules);
-        let of_threads = surveyed.iter().flatten().map(|t| &t.contexts);
-        let contexts = AllContexts::new(of_threads, files.names.as_ref());
-        let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
-        let (mut infos, mut left_out, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut region_parts, mut locks) = (Vec::new(), Vec::new());
-        let lock_names = files.names.iter().flat_map(|n| &n.objects);
-        let lock_names = lock_names.map(|o| (o.loaded.as_str(), o)).collect();
-        let mut left_behind = Vec::new();
-        let mut last_ns = 0;
-        let known = processes.iter().zip(surveyed).zip(clocks).zip(last);
-        for (((process, mut threads), (clock, source)), last_tsc) in known {
-            let pid = process.header.pid;
-            last_ns = last_ns.max(clock.at(last_tsc));
-            match source {
-                RateSource::Measured => {}
-                RateSource::Estimated => health.problems.push(Problem::EstimatedClock { pid }),
-                RateSource::Unknown if last_tsc == 0 => {}
-                RateSource::Unknown => health.problems.push(Problem::NoClock { pid }),
-            }
-            match &process.end {
-                None => {
-                    let was_killed = matches!(header.exit, Exit::Signal(_) | Exit::Unknown);
-                    let is_open = || has_open(threads.iter().map(|t| &t.file));
-                    health.problems.push(match was_killed || is_open() {
-                        true => Problem::Killed { pid },
-                        false => Problem::Unfinished { pid },
-                    });
-                }
-                // What is lost has a number, and is said once for all processes.
-                Some(end) if end.lost > 0 || end.threads_lost > 0 => {}
-                Some(end) => {
-                    health
-                        .problems
-                        .extend(end.stopped.iter().map(|reason| Problem::Stopped {
-                            pid,
-                            reason: reason.clone(),
-                        }))
-                }
-            }
-            let lost: u64 = threads.iter().map(|p| p.file.header.lost).sum();
-            health.lost_records += lost.max(process.end.as_ref().map_or(0, |e| e.lost));
-            let threads_lost = process.end.as_ref().map_or(0, |e| e.threads_lost);
-            if threads_lost > 0 {
-                health.problems.push(Problem::ThreadsLost {
-                    pid,
-                    threads: threads_lost,
-                });
-            }
-            let headers = threads.iter().map(|t| &t.file.header);
-            infos.push(info(process, clock, last_tsc, headers));
-
-            let modules = module_map(process, &header.modules, &mut health);
-            let names = threads.iter().flat_map(|p| &p.names);
-            let names: BTreeMap<u32, &str> = names.map(|(s, n)| (*s, n.as_str())).collect();
-            let mut places = Places::default();
-            let of_nodes = threads.iter().map(|t| &t.node_sites);
-            let node_sites = of_nodes.flat_map(|s| s.counts.iter().map(|(site, _)| *site));
-            let left = threads
-                .iter()
-                .flat_map(|t| t.left_out.iter())
-                .flat_map(|l| [Some(l.site), l.team.map(|t| t.site)])
-                .flatten()
-                .filter(|&site| site != NO_SITE);
-            let left = left.chain(threads.iter().flat_map(|t| t.parts.sites()));
-            let of_rows = threads.iter().map(|t| &t.sites);
-            let row_sites = of_rows.flat_map(|s| s.counts.iter().map(|(site, _)| *site));
-            for raw in node_sites.chain(left).chain(row_sites) {
-                places.entry(raw).or_insert_with(|| {
-                    let (module, index) = split_site(raw);
-                    if module == USER_MODULE {
-                        return names.get(&raw).map(|name| book.user_place(name));
-                    }
-                    book.place(*modules.get(&module)?, index as usize)
-                });
-            }
-            let place = |raw: u32| places.get(&raw).copied().flatten();
-            let counts = threads.iter().flat_map(|t| &t.sites.counts);
-            let unknown = counts.filter(|(raw, _)| *raw != NO_SITE && place(*raw).is_none());
-            health.unknown_sites += unknown.map(|(_, [a, b])| (a + b) as u64).sum::<u64>();
-
-            let expected = threads.iter().map(|p| p.nodes.len()).sum();
-            let mut index = NodeIndex::new(expected);
-            let mut entries = vec![];
-            for thread in &mut threads {
-                match entries.is_empty() {
-                    true => entries = std::mem::take(&mut thread.nodes),
-                    false => entries.append(&mut thread.nodes),
-                }
-            }
-            add_nodes(
-                &mut nodes,
-                &mut labels,
-                &mut index,
-                entries.into_iter(),
-                place,
-            );
-            for thread in &threads {
-                for (node, number) in &thread.contexts.of_nodes {
-                    if let Some(at) = index.get(*node) {
-                        let chain = thread.contexts.chain(*number);
-                        nodes.context[at as usize] = contexts.number(chain);
-                    }
-                }
-            }
-            let counters = counters(process, &counted, &shared);
-            let told =
-                (threads.iter()).flat_map(|t| t.left_out.iter().map(|l| (t.file.header.index, l)));
-            for (thread, of_thread) in told {
-                let own_ns = clock.length(of_thread.ticks);
-                let within = match of_thread.team {
-                    None => Within::Unknown,
-                    Some(TeamPlace { site: NO_SITE, .. }) => Within::Outside,
-                    Some(TeamPlace { site, behind }) => match (place(site), behind) {
-                        (Some(parallel), false) => Within::Part(parallel.0),
-                        (Some(parallel), true) => Within::Behind(parallel.0),
-                        (None, _) => Within::Unknown,
-                    },
-                };
-                if let Within::Behind(parallel) = within {
-                    left_behind.push(LeftBehind {
-                        process: prepared.len() as u16,
-                        thread,
-                        parallel,
-                        own_ns,
-                    });
-                }
-                let is_off = of_thread.construct == Construct::Program;
-                if let Some(site) = place(of_thread.site).filter(|_| !is_off) {
-                    let least_ns = process.header.min_duration_ns;
-                    let shorter = least_ns.filter(|_| of_thread.short);
-                    let more = (within, shorter);
-                    add_left_out(&mut left_out, site.0, of_thread, own_ns, more);
-                }
-            }
-            let column = |event: &EventInfo| {
-                let mut statuses = process.header.region_events.iter();
-                statuses.find(|s| s.name == event.name)?.column
-            };
-            let columns: Vec<Option<u32>> = region_events.iter().map(column).collect();
-            let of_process = OfProcess {
-                process: prepared.len() as u16,
-                clock,
-                columns: &columns,
-            };
-            for thread in &threads {
-                let sums = (thread.file.header.index, &thread.parts);
-                add_parts(&mut region_parts, &of_process, sums, |raw| {
-                    Some(place(raw)?.0)
-                });
-            }
-            locks.extend(locks::of_process(
-                of_process.process,
-                threads.iter().map(|t| &t.locks),
-                |ticks| clock.length(ticks),
-                |raw| Some(place(raw)?.0),
-                &lock_names,
-            ));
-            prepared.push(Process {
-                pid,
-                clock,
-                index,
-                places,
-                counters,
-                threads,
-            });
-        }
-        if header.exit == Exit::Unknown {
-            header.duration_s = last_ns as f64 / 1e9; // so long it went on at least
-        }
-        let ids = match_processes(&processes, &infos, &prepared, &mut health);
-        let messages = messages_of(&header, &infos, &prepared);
-        let sites = Arc::new(book.sites);
-        RunReader {
-            header,
-            processes: prepared,
-            infos,
-            ids,
-            sites,
-            events,
-            counted,
-            shared,
-            nodes,
-            labels,
-            left_out,
-            region_events,
-            region_parts,
-            locks,
-            messages,
-            left_behind,
-            contexts,
-            health,
-        }
     }
 
     /// What there is, by place.
@@ -536,7 +315,7 @@ impl<'a> RunReader<'a> {
 }
 
 /// What calls of MPI handed over.
-fn messages_of(
+pub(super) fn messages_of(
     header: &RunHeader,
     infos: &[ProcessInfo],
     prepared: &[Process<'_>],
