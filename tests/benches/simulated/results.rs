@@ -87,7 +87,7 @@ fn evaluate(folder: &Path) -> Value {
 fn report(answers: &[(&str, Value)]) -> String {
     let mut text = format!(
         "# Strategies on recorded runs\n\n{}, {}. Made by\n\n```sh\ncargo bench -p ompfuse-tests --bench simulated -- experiment FOLDER \
-         docs/measurements/combination-recorded.md\n```\n\n\
+         results.md\n```\n\n\
          Complete runs of real programs, recorded under the simulated PMU, pose as runs that show {SLOTS} events each: what the \
          strategies make of them is compared with what was hidden, and with {KEPT} complete runs that they never saw. Means of {REPETITIONS} \
          repetitions with other choices of runs, and half the width of their 95 % confidence interval. hem: hardware multiplexing in slices of \
