@@ -2,10 +2,9 @@
 //! looks into the callee (`-fipa-ra`) and keeps values in those that it leaves alone.
 
 use super::Module;
+use super::flow::uses;
 use crate::thunk::returns;
-use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess,
-};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory};
 use rustc_hash::FxHashMap;
 use std::sync::RwLock;
 
@@ -65,7 +64,7 @@ fn changed(module: &Module<'_>, target: u64, depth: usize) -> Registers {
         out |= match insn.flow_control() {
             // `-mfunction-return=thunk`: the function's end, which changes nothing.
             _ if returns(&module.image, &insn) => 0,
-            FlowControl::Next | FlowControl::Return => written(&mut info, &insn),
+            FlowControl::Next | FlowControl::Return => uses::written(&mut info, &insn),
             FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch if inside => 0,
             FlowControl::Call | FlowControl::UnconditionalBranch => {
                 changed(module, insn.near_branch_target(), depth + 1)
@@ -77,18 +76,4 @@ fn changed(module: &Module<'_>, target: u64, depth: usize) -> Registers {
         }
     }
     out
-}
-
-fn written(info: &mut InstructionInfoFactory, insn: &Instruction) -> Registers {
-    let used = info.info(insn);
-    let writes = used.used_registers().iter().filter(|u| {
-        !matches!(
-            u.access(),
-            OpAccess::None | OpAccess::Read | OpAccess::CondRead
-        )
-    });
-    writes
-        .map(|u| u.register().full_register())
-        .filter(|r| r.is_gpr64())
-        .fold(0, |set, r| set | 1 << r.number())
 }

@@ -2,6 +2,7 @@
 
 use super::Module;
 use super::cfg::Body;
+use super::flow::lift::{self, Part};
 use super::ops::{Op, Ops};
 use super::refinement::{Learnt, Refinement};
 use super::slots::Slot;
@@ -181,24 +182,17 @@ pub(crate) fn operand(state: &State, insn: &Instruction, op: u32) -> Value {
     match insn.op_kind(op) {
         OpKind::Register => number(insn.op_register(op)).map_or(Value::Unknown, |r| state.reg(r)),
         OpKind::Memory => read(state, insn).unwrap_or(Value::Unknown),
-        _ => immediate(insn, op).map_or(Value::Unknown, Value::Const),
+        _ => lift::immediate(insn, op).map_or(Value::Unknown, Value::Const),
     }
 }
 
-/// The constant that an operand is, other than a branch's target.
-pub(crate) fn immediate(insn: &Instruction, op: u32) -> Option<u64> {
-    matches!(
-        insn.op_kind(op),
-        OpKind::Immediate8
-            | OpKind::Immediate16
-            | OpKind::Immediate32
-            | OpKind::Immediate64
-            | OpKind::Immediate8to16
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-            | OpKind::Immediate32to64
-    )
-    .then(|| insn.immediate(op))
+/// The value of a part of an instruction.
+pub(crate) fn part(state: &State, insn: &Instruction, part: Part) -> Value {
+    match part {
+        Part::Operand(op) => operand(state, insn, op),
+        Part::Constant(value) => Value::Const(value),
+        _ => Value::Unknown,
+    }
 }
 
 impl Flow {

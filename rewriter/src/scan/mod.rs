@@ -21,6 +21,7 @@ mod dump;
 mod dynamic;
 mod entries;
 mod error;
+mod flow;
 mod function;
 mod functions;
 mod graph;

@@ -5,6 +5,7 @@
 use super::Module;
 use super::cfg::{Blocks, Body, Exit};
 use super::draft::Draft;
+use super::flow::lift;
 use super::graph::{Dominators, NaturalLoop, retreating};
 use super::relays::Relayed;
 use super::{wanted, windows};
@@ -272,19 +273,9 @@ fn depths(body: &Body, graph: &Graph, natural: &Natural) -> Result<[Depths; 2], 
 fn growth(insn: &Instruction) -> Option<i64> {
     let is_stack = |register: Register| register.full_register() == Register::RSP;
     let is_first = insn.op0_kind() == OpKind::Register && is_stack(insn.op0_register());
-    let constant = |op| match insn.op_kind(op) {
-        OpKind::Immediate8to64 | OpKind::Immediate32to64 => Some(insn.immediate(op).cast_signed()),
-        _ => None,
-    };
     match (insn.mnemonic(), insn.flow_control()) {
         // What is called leaves the stack as it was.
         (_, FlowControl::Call | FlowControl::IndirectCall | FlowControl::Return) => Some(0),
-        (Mnemonic::Sub, _) if is_first => constant(1),
-        (Mnemonic::Add, _) if is_first => constant(1).map(|n| -n),
-        (Mnemonic::Lea, _) if is_first => {
-            let own = insn.memory_base() == Register::RSP && insn.memory_index() == Register::None;
-            own.then(|| -insn.memory_displacement64().cast_signed())
-        }
         (Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push, _) => {
             Some(-i64::from(insn.stack_pointer_increment()))
         }
@@ -293,6 +284,9 @@ fn growth(insn: &Instruction) -> Option<i64> {
             if insn.op1_kind() == OpKind::Register && is_stack(insn.op1_register()) =>
         {
             None
+        }
+        _ if is_first && insn.op0_register() == Register::RSP => {
+            lift::added_to(insn, Register::RSP).map(|more| -more)
         }
         _ if is_first => None,
         _ => Some(-i64::from(insn.stack_pointer_increment())),

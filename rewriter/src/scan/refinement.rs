@@ -5,10 +5,11 @@
 //! that sum up a `task_reduction`, it takes the counter in place of the number.
 
 use super::cfg::Body;
-use super::dataflow::{immediate, number, operand};
+use super::dataflow::{number, operand};
+use super::flow::lift::{self, Part};
 use super::shapes::compare_before;
 use super::value::{State, Value};
-use iced_x86::{Mnemonic, OpKind, Register};
+use iced_x86::{Mnemonic, Register};
 use ompfuse_patterns::Query;
 use std::collections::BTreeSet;
 
@@ -46,27 +47,19 @@ impl Refinement {
             Mnemonic::Jne => (branch.next_ip(), branch.near_branch_target()),
             _ => return None,
         };
-        let compare = compare_before(body, block)?;
+        let (compare, effect) = compare_before(body, block)?;
         let insn = &body.insns[compare];
-        let is_register = |op: u32| {
-            op < insn.op_count()
-                && insn.op_kind(op) == OpKind::Register
-                && insn.op_register(op).size() >= 4
-        };
-        let same = || is_register(1) && insn.op0_register() == insn.op1_register();
-        let constant = match insn.mnemonic() {
-            Mnemonic::Test => same().then_some(0),
-            Mnemonic::Cmp => immediate(insn, 1).and_then(|c| u32::try_from(c).ok()),
-            _ => None,
-        };
-        let constant = constant.filter(|_| is_register(0)).and_then(|c| {
-            let register = number(insn.op0_register())?;
-            Some((register, c))
-        });
+        if effect.to != Part::None {
+            return None;
+        }
+        let register = |part: Part| lift::register(insn, part).filter(|r| r.size() >= 4);
+        let constant = effect
+            .constant(insn)
+            .and_then(|c| Some((number(register(effect.a)?)?, u32::try_from(c).ok()?)));
         // The register is still the one that was compared.
-        let with_other = insn.mnemonic() == Mnemonic::Cmp
-            && (is_register(0) || is_register(1))
-            && body.insns[compare].next_ip() == branch.ip();
+        let with_other = (register(effect.a).is_some() || register(effect.b).is_some())
+            && matches!(effect.b, Part::Operand(_))
+            && insn.next_ip() == branch.ip();
         (enters != otherwise && (constant.is_some() || with_other)).then_some(Refinement {
             block,
             compare,
@@ -85,34 +78,19 @@ impl Refinement {
         [(0, 1), (1, 0)].into_iter().find_map(|(this, other)| {
             let (held, value) = (operand(state, insn, this), operand(state, insn, other));
             let threads = matches!(value, Value::Query(Query::NumThreads | Query::NumTeams));
-            let register = (insn.op_kind(this) == OpKind::Register)
-                .then(|| number(insn.op_register(this)))
-                .flatten();
+            let register = lift::register(insn, Part::Operand(this));
             let register = register.filter(|_| threads && !held.is_queried())?;
-            self.counts(body, register)
-                .then_some(Learnt::Register(register, value))
+            self.counts(body, register.full_register())
+                .then_some(Learnt::Register(number(register)?, value))
         })
     }
 
     /// Whether the branch leaves a cycle in which a register is counted up. What else is compared with the number of threads stays what it
     /// is: the bound of a loop that only a team of as many threads comes to, for one.
-    fn counts(self, body: &Body, register: usize) -> bool {
+    fn counts(self, body: &Body, register: Register) -> bool {
         let counted = |block: usize| {
-            body.block_insns(block).iter().any(|insn| {
-                let same = |r| number(r) == Some(register);
-                let by_one = match insn.mnemonic() {
-                    Mnemonic::Inc => true,
-                    Mnemonic::Add => immediate(insn, 1) == Some(1),
-                    Mnemonic::Sub => immediate(insn, 1).is_some_and(|c| c as i32 == -1),
-                    Mnemonic::Lea => {
-                        same(insn.memory_base())
-                            && insn.memory_index() == Register::None
-                            && insn.memory_displacement64() == 1
-                    }
-                    _ => false,
-                };
-                by_one && insn.op0_kind() == OpKind::Register && same(insn.op0_register())
-            })
+            let mut insns = body.block_insns(block).iter();
+            insns.any(|insn| lift::added_to(insn, register) == Some(1))
         };
         let others = body.blocks[self.block].succs.iter().copied();
         let others = others.filter(|&s| body.blocks[s].start != self.enters);

@@ -3,10 +3,11 @@
 use super::*;
 use crate::scan::Module;
 use crate::scan::dataflow::{self, number};
+use crate::scan::flow::lift::{self, Effect, How, Part};
+use crate::scan::flow::uses::{self, is_write};
 use crate::thunk::through;
 use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind,
-    Register,
+    FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpKind, Register,
 };
 
 /// Reduces instructions.
@@ -70,10 +71,6 @@ impl<'m, 'a> Reducer<'m, 'a> {
             ..blank(insn, number)
         };
         match insn.mnemonic() {
-            Mnemonic::Mov | Mnemonic::Movsxd | Mnemonic::Movzx | Mnemonic::Movsx => {
-                self.mov(insn, number)
-            }
-            Mnemonic::Lea => self.lea(insn, number),
             Mnemonic::Push => {
                 let mut op = op(Kind::Push);
                 op.a = operand(insn, 0, &mut op.value);
@@ -95,17 +92,12 @@ impl<'m, 'a> Reducer<'m, 'a> {
                 Some(op)
             }
             Mnemonic::Leave => Some(op(Kind::Leave)),
-            Mnemonic::Cdqe | Mnemonic::Cwde => None,
             Mnemonic::Cdq | Mnemonic::Cqo => Some(Op {
                 mask: 1 << 2,
                 ..op(Kind::Forget)
             }),
             Mnemonic::Div | Mnemonic::Idiv => {
-                let bytes = match first {
-                    OpKind::Register => insn.op0_register().size(),
-                    _ => insn.memory_size().size(),
-                };
-                let mut op = op(match bytes {
+                let mut op = op(match lift::size(insn, Part::Operand(0)) {
                     0 | 1 => Kind::DivideByte,
                     _ => Kind::Divide,
                 });
@@ -113,25 +105,7 @@ impl<'m, 'a> Reducer<'m, 'a> {
                 op.value = insn.ip();
                 Some(op)
             }
-            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Nop | Mnemonic::Endbr64 => None,
-            Mnemonic::Xor | Mnemonic::Sub
-                if first == OpKind::Register
-                    && second == OpKind::Register
-                    && insn.op0_register() == insn.op1_register() =>
-            {
-                match written(insn.op0_register()) {
-                    Written::Whole(n) => Some(Op {
-                        to: n,
-                        a: CONST,
-                        ..op(Kind::Move)
-                    }),
-                    Written::Part(n) => Some(Op {
-                        mask: 1 << n,
-                        ..op(Kind::Forget)
-                    }),
-                    Written::Other => None,
-                }
-            }
+            Mnemonic::Nop | Mnemonic::Endbr64 => None,
             Mnemonic::And if insn.op0_register() == Register::RSP => {
                 // Stacks that are realigned more often don't exist: the rest counts as unknown.
                 self.bases = self.bases.saturating_add(1);
@@ -146,18 +120,31 @@ impl<'m, 'a> Reducer<'m, 'a> {
                     },
                 })
             }
-            // Of bytes: al times this into ax.
-            Mnemonic::Imul | Mnemonic::Mul if insn.op_count() == 1 && is_byte(insn) => {
-                let mut op = op(Kind::Combine);
-                (op.to, op.b) = (0, 0);
-                op.a = operand(insn, 0, &mut op.value);
-                Some(op)
-            }
-            m if only_first_changes(m) && insn.op_count() >= first_operands(m) => {
-                arithmetic(insn, number)
-            }
-            _ => self.other(insn, number),
+            _ => match Effect::of(insn) {
+                Some(effect) => self.computed(insn, number, effect),
+                None => self.other(insn, number),
+            },
         }
+    }
+
+    /// An instruction that the table of effects has.
+    fn computed(&self, insn: &Instruction, number: u32, effect: Effect) -> Option<Op> {
+        let kind = match effect.how {
+            _ if effect.to == Part::None => return None,
+            _ if effect.a == Part::Address => return self.lea(insn, number),
+            How::Copy | How::Extend => return self.mov(insn, number, effect),
+            How::Add => Kind::Add,
+            How::Subtract => Kind::Sub,
+            How::AddCarry | How::SubtractBorrow | How::Multiply => Kind::Combine,
+            How::ShiftLeft | How::ShiftRight | How::ShiftSigned => Kind::Combine,
+            How::Choose(_) => Kind::Choose,
+            How::And | How::Or | How::Xor | How::Not | How::Condition(_) => Kind::Forget,
+        };
+        let mut op = blank(insn, number);
+        op.kind = kind;
+        op.a = part(insn, effect.a, &mut op.value);
+        op.b = part(insn, effect.b, &mut op.value);
+        into(op, insn, effect.to)
     }
 
     fn call(&self, insn: &Instruction, at: u32) -> Op {
@@ -194,16 +181,16 @@ impl<'m, 'a> Reducer<'m, 'a> {
         op
     }
 
-    fn mov(&self, insn: &Instruction, number: u32) -> Option<Op> {
+    fn mov(&self, insn: &Instruction, number: u32, effect: Effect) -> Option<Op> {
         let mut op = Op {
             kind: Kind::Move,
             ..blank(insn, number)
         };
-        op.a = operand(insn, 1, &mut op.value);
+        op.a = part(insn, effect.a, &mut op.value);
         if op.a == MEMORY {
             indexed(&mut op, insn);
         }
-        if insn.op1_kind() == OpKind::Memory && insn.is_ip_rel_memory_operand() {
+        if op.a == MEMORY && insn.is_ip_rel_memory_operand() {
             let slots = &self.module.entries.slots;
             op.a = match slots.get(&insn.ip_rel_memory_address()) {
                 Some(&n) if insn.memory_size() == MemorySize::UInt64 => {
@@ -213,21 +200,18 @@ impl<'m, 'a> Reducer<'m, 'a> {
                 _ => NONE,
             };
         }
-        let narrow = match insn.op1_kind() {
-            OpKind::Register => insn.op1_register().size() < 4,
-            OpKind::Memory => insn.memory_size().size() < 4,
-            _ => false,
-        };
-        if narrow {
-            if insn.op1_kind() == OpKind::Register {
-                op.size = insn.op1_register().size() as u16;
+        let size = lift::size(insn, effect.a);
+        if size < 4 {
+            let register = lift::register(insn, effect.a);
+            if register.is_some() {
+                op.size = size as u16;
             }
-            op.kind = match insn.op1_register() {
-                Register::AH => Kind::MoveHigh,
+            op.kind = match register {
+                Some(Register::AH) => Kind::MoveHigh,
                 _ => Kind::MoveNarrow,
             };
         }
-        into_first(op, insn)
+        into(op, insn, effect.to)
     }
 
     fn lea(&self, insn: &Instruction, number: u32) -> Option<Op> {
@@ -280,14 +264,9 @@ impl<'m, 'a> Reducer<'m, 'a> {
     /// Any other instruction: what it writes is unknown.
     fn other(&mut self, insn: &Instruction, number: u32) -> Option<Op> {
         let factory = self.info.get_or_insert_with(InstructionInfoFactory::new);
-        let info = factory.info(insn);
         let mut op = blank(insn, number);
-        for used in info.used_registers() {
-            let full = used.register().full_register();
-            if is_write(used.access()) && full.is_gpr64() {
-                op.mask |= 1 << full.number();
-            }
-        }
+        op.mask = uses::written(factory, insn);
+        let info = factory.info(insn);
         if info.used_memory().iter().any(|m| is_write(m.access())) {
             op.to = MEMORY;
         }
@@ -354,34 +333,24 @@ fn operand(insn: &Instruction, n: u32, value: &mut u64) -> u8 {
     match insn.op_kind(n) {
         OpKind::Register => number(insn.op_register(n)).map_or(NONE, |n| n as u8),
         OpKind::Memory => MEMORY,
-        _ => dataflow::immediate(insn, n).map_or(NONE, |constant| {
+        _ => lift::immediate(insn, n).map_or(NONE, |constant| {
             *value = constant;
             CONST
         }),
     }
 }
 
-fn arithmetic(insn: &Instruction, number: u32) -> Option<Op> {
-    let mut op = blank(insn, number);
-    let first = u32::from(insn.mnemonic() == Mnemonic::Imul && insn.op_count() == 3);
-    op.a = operand(insn, first, &mut op.value);
-    op.b = operand(insn, first + 1, &mut op.value);
-    op.kind = match insn.mnemonic() {
-        Mnemonic::Add => Kind::Add,
-        Mnemonic::Sub => Kind::Sub,
-        Mnemonic::Imul
-        | Mnemonic::Shl
-        | Mnemonic::Sar
-        | Mnemonic::Shr
-        | Mnemonic::Neg
-        | Mnemonic::Inc
-        | Mnemonic::Dec
-        | Mnemonic::Adc
-        | Mnemonic::Sbb => Kind::Combine,
-        m if is_cmov(m) => Kind::Choose,
-        _ => Kind::Forget,
-    };
-    into_first(op, insn)
+/// A part of an instruction; `value` is that of a constant.
+fn part(insn: &Instruction, part: Part, value: &mut u64) -> u8 {
+    match part {
+        Part::None | Part::Address => NONE,
+        Part::Operand(op) => operand(insn, op, value),
+        Part::Register(register) => number(register).map_or(NONE, |n| n as u8),
+        Part::Constant(constant) => {
+            *value = constant;
+            CONST
+        }
+    }
 }
 
 /// Whether the result is computed from the two operands alone.
@@ -392,19 +361,19 @@ fn computes(kind: Kind) -> bool {
     )
 }
 
-/// The operation with its result in the instruction's first operand.
-fn into_first(mut op: Op, insn: &Instruction) -> Option<Op> {
-    match insn.op0_kind() {
-        OpKind::Register => match written(insn.op0_register()) {
+/// The operation with its result in a part of the instruction.
+fn into(mut op: Op, insn: &Instruction, to: Part) -> Option<Op> {
+    match lift::register(insn, to) {
+        Some(register) => match written(register) {
             Written::Whole(n) if op.kind == Kind::Forget => op.mask = 1 << n,
             Written::Whole(n) => {
                 op.to = n;
-                op.half = insn.op0_register().size() == 4;
+                op.half = register.size() == 4;
             }
             // What a part of a query's result is moved to, is looked at in that part only.
             Written::Part(n) if op.kind == Kind::MoveNarrow => op.to = n,
             // The part is computed from these, and the rest is nobody's business.
-            Written::Part(n) if computes(op.kind) && number(insn.op0_register()).is_some() => {
+            Written::Part(n) if computes(op.kind) && number(register).is_some() => {
                 op.kind = Kind::Combine;
                 op.to = n;
             }
@@ -414,26 +383,9 @@ fn into_first(mut op: Op, insn: &Instruction) -> Option<Op> {
             }
             Written::Other => return None,
         },
-        _ => op.to = MEMORY,
+        None => op.to = MEMORY,
     }
     stores(op)
-}
-
-/// Whether its operand is one byte, and none of the upper ones.
-fn is_byte(insn: &Instruction) -> bool {
-    match insn.op0_kind() {
-        OpKind::Register => {
-            insn.op0_register().size() == 1 && number(insn.op0_register()).is_some()
-        }
-        _ => insn.memory_size().size() == 1,
-    }
-}
-
-fn is_write(access: OpAccess) -> bool {
-    matches!(
-        access,
-        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
-    )
 }
 
 fn is_vector(register: Register) -> bool {
@@ -445,54 +397,5 @@ fn sets_rcx(insn: &Instruction) -> bool {
     matches!(
         insn.mnemonic(),
         Mnemonic::Pcmpestri | Mnemonic::Pcmpistri | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpistri
-    )
-}
-
-/// Whether the only register or memory that an instruction changes is its first operand, which is general.
-fn only_first_changes(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Add
-            | Mnemonic::Sub
-            | Mnemonic::And
-            | Mnemonic::Or
-            | Mnemonic::Xor
-            | Mnemonic::Adc
-            | Mnemonic::Sbb
-            | Mnemonic::Imul
-            | Mnemonic::Shl
-            | Mnemonic::Shr
-            | Mnemonic::Sar
-            | Mnemonic::Inc
-            | Mnemonic::Dec
-            | Mnemonic::Neg
-            | Mnemonic::Not
-    ) || is_cmov(mnemonic)
-}
-
-/// The least number of operands with which that holds: with one, `imul` changes two registers.
-fn first_operands(mnemonic: Mnemonic) -> u32 {
-    match mnemonic {
-        Mnemonic::Imul => 2,
-        _ => 1,
-    }
-}
-
-fn is_cmov(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Cmova
-            | Mnemonic::Cmovae
-            | Mnemonic::Cmovb
-            | Mnemonic::Cmovbe
-            | Mnemonic::Cmove
-            | Mnemonic::Cmovg
-            | Mnemonic::Cmovge
-            | Mnemonic::Cmovl
-            | Mnemonic::Cmovle
-            | Mnemonic::Cmovne
-            | Mnemonic::Cmovno
-            | Mnemonic::Cmovns
-            | Mnemonic::Cmovs
     )
 }

@@ -8,6 +8,7 @@ use crate::scan::Module;
 use crate::scan::calls;
 use crate::scan::cfg::Body;
 use crate::scan::dataflow::{Callee, Flow, callee, number, slot};
+use crate::scan::flow::uses::is_write;
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
 use crate::thunk::through;
@@ -265,7 +266,7 @@ impl Step<'_, '_> {
             if reads(used.access()) || narrow {
                 self.tracks.escape(&places.regs[r]);
             }
-            if writes(used.access()) {
+            if is_write(used.access()) {
                 written.push(r);
             }
         }
@@ -279,7 +280,7 @@ impl Step<'_, '_> {
                     self.tracks.escape(&places.slots[&other].origins);
                 }
             }
-            if touches.iter().any(|&a| writes(a)) {
+            if touches.iter().any(|&a| is_write(a)) {
                 self.overwrite(places, at, size);
             }
         }
@@ -432,12 +433,5 @@ fn reads(access: OpAccess) -> bool {
     !matches!(
         access,
         OpAccess::None | OpAccess::Write | OpAccess::NoMemAccess
-    )
-}
-
-pub(super) fn writes(access: OpAccess) -> bool {
-    matches!(
-        access,
-        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
     )
 }

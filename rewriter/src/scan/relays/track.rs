@@ -1,11 +1,12 @@
 //! Where the addresses go that instructions make: on all paths, to everything that may use them.
 
 use super::places::{ELSEWHERE, Origins, Places};
-use super::step::{Step, writes};
+use super::step::Step;
 use crate::model::Read;
 use crate::scan::Module;
 use crate::scan::cfg::Body;
 use crate::scan::dataflow::{Flow, slot};
+use crate::scan::flow::uses::is_write;
 use crate::scan::graph::settle;
 use crate::scan::slots::Slot;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
@@ -146,7 +147,7 @@ fn written(module: &Module<'_>, body: &Body, flow: &Flow) -> FxHashSet<Slot> {
     for block in 0..body.blocks.len() {
         flow.visit(module, body, block, |_, insn, state| {
             let used = info.info(insn).used_memory();
-            if !used.iter().any(|m| writes(m.access())) {
+            if !used.iter().any(|m| is_write(m.access())) {
                 return;
             }
             let at = match insn.mnemonic() {

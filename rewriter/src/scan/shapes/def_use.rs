@@ -7,7 +7,7 @@ use crate::scan::draft::Draft;
 use crate::scan::ops::VOLATILE;
 use crate::scan::slots::Slot;
 use crate::scan::value::State;
-use iced_x86::{Instruction, Mnemonic, OpAccess, OpKind, Register, UsedMemory};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register, UsedMemory};
 
 /// The general registers that a call may change, a bit for each.
 pub(super) fn changed(module: &Module<'_>, call: &Instruction) -> u16 {
@@ -33,24 +33,6 @@ pub(super) fn slot(memory: &UsedMemory, state: &State) -> Option<Slot> {
 
 fn is_thread_local(segment: Register) -> bool {
     matches!(segment, Register::FS | Register::GS)
-}
-
-/// Whether something is read, or may be.
-pub(super) fn is_read(access: OpAccess) -> bool {
-    use OpAccess as A;
-    matches!(
-        access,
-        A::Read | A::CondRead | A::ReadWrite | A::ReadCondWrite
-    )
-}
-
-/// Whether something is written, or may be.
-pub(super) fn is_write(access: OpAccess) -> bool {
-    use OpAccess as A;
-    matches!(
-        access,
-        A::Write | A::CondWrite | A::ReadWrite | A::ReadCondWrite
-    )
 }
 
 /// Whether what follows this place is the loop: its cycles, or a copy for few iterations that computes with its bounds.

@@ -23,6 +23,7 @@ use super::Module;
 use super::cfg::Body;
 use super::dataflow::{self, Flow};
 use super::draft::Draft;
+use super::flow::lift::{Effect, How, Part, Sets};
 use super::graph::{Dominators, NaturalLoop};
 use super::value::{State, Value};
 use crate::model::ProbeSpec;
@@ -173,7 +174,7 @@ fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (BTreeMap<usize, Decis
         let mut decision = None;
         flow.visit(module, body, block, |i, insn, state| {
             let branch = branch.as_ref().filter(|b| b.compare == i);
-            decision = decision.or_else(|| branch?.decision(insn, state));
+            decision = decision.or_else(|| Some(branch?.decision(insn, state)));
             match insn.mnemonic() {
                 Mnemonic::Cmp => {
                     let value = |op| dataflow::operand(state, insn, op);
@@ -206,7 +207,7 @@ fn decide(module: &Module<'_>, body: &Body, flow: &Flow, block: usize) -> Option
     let mut decision = None;
     flow.visit(module, body, block, |i, insn, state| {
         if i == branch.compare {
-            decision = branch.decision(insn, state);
+            decision = Some(branch.decision(insn, state));
         }
     });
     decision
@@ -214,8 +215,9 @@ fn decide(module: &Module<'_>, body: &Body, flow: &Flow, block: usize) -> Option
 
 /// A conditional branch at a block's end.
 struct Branch<'x> {
-    /// Number of the instruction whose flags it reads.
+    /// Number of the instruction whose flags it reads, and what that does.
     compare: usize,
+    effect: Effect,
     branch: &'x Instruction,
 }
 
@@ -224,41 +226,27 @@ impl<'x> Branch<'x> {
         let branch = body
             .last(block)
             .filter(|b| b.flow_control() == FlowControl::ConditionalBranch)?;
-        let compare = compare_before(body, block)?;
-        Some(Branch { compare, branch })
+        let (compare, effect) = compare_before(body, block)?;
+        Some(Branch {
+            compare,
+            effect,
+            branch,
+        })
     }
 
     /// What it decides; `compare`, `state`: the comparing instruction, and what is known before it.
-    fn decision(&self, compare: &Instruction, state: &State) -> Option<Decision> {
-        let value = |op| dataflow::operand(state, compare, op);
-        let values = compared(compare, (value(0), value(1)))?;
-        Some(Decision {
+    fn decision(&self, compare: &Instruction, state: &State) -> Decision {
+        let value = |part| dataflow::part(state, compare, part);
+        Decision {
             compare: self.compare,
-            values,
+            values: (value(self.effect.a), value(self.effect.b)),
             branch: *self.branch,
-        })
+        }
     }
 }
 
-/// The values that a comparing instruction with these operands compares.
-fn compared(insn: &Instruction, mut values: (Value, Value)) -> Option<(Value, Value)> {
-    match insn.mnemonic() {
-        Mnemonic::Test => {
-            let same =
-                insn.op0_kind() == insn.op1_kind() && insn.op0_register() == insn.op1_register();
-            values.1 = Value::Const(0);
-            same.then_some(values)
-        }
-        Mnemonic::Dec => {
-            values.1 = Value::Const(1);
-            Some(values)
-        }
-        _ => Some(values),
-    }
-}
-
-/// The comparison whose flags the branch at the block's end reads.
-pub(super) fn compare_before(body: &Body, block: usize) -> Option<usize> {
+/// The comparison whose flags the branch at the block's end reads, and what it does.
+pub(super) fn compare_before(body: &Body, block: usize) -> Option<(usize, Effect)> {
     let range = body.blocks[block].insns.clone();
     let last = range.end.checked_sub(1)?;
     let source = (range.start..last)
@@ -269,13 +257,15 @@ pub(super) fn compare_before(body: &Body, block: usize) -> Option<usize> {
         body.insns[last].mnemonic(),
         Mnemonic::Jg | Mnemonic::Jge | Mnemonic::Jl | Mnemonic::Jle
     );
-    match body.insns[source].mnemonic() {
-        Mnemonic::Cmp | Mnemonic::Test => Some(source),
-        Mnemonic::Dec if signed => Some(source),
-        // Shorter ways to compare with a constant, when the value isn't needed any more.
-        Mnemonic::Dec | Mnemonic::Sub if equality => Some(source),
-        _ => None,
-    }
+    let effect = Effect::of(&body.insns[source])?;
+    // Compilers also compare with a constant by subtracting it, when the value isn't needed any more.
+    let compares = effect.how == How::Subtract && effect.a == Part::Operand(0);
+    let fits = match effect.sets {
+        Sets::Comparison => effect.to == Part::None || equality,
+        Sets::Order => equality || signed,
+        _ => false,
+    };
+    (compares && fits).then_some((source, effect))
 }
 
 impl<'m, 'a> Analysis<'m, 'a> {

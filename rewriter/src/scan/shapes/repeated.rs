@@ -1,10 +1,11 @@
 //! Static loops whose iterations are executed again without passing what begins the loop: where a loop is in a cycle, and nobody
 //! waits behind it, gcc may divide and test once, in front of all rounds.
 
-use super::def_use::{changed, is_read, is_write, slot};
+use super::def_use::{changed, slot};
 use super::{Analysis, NaturalLoop, again, is_call};
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
+use crate::scan::flow::uses::{is_read, is_write};
 use crate::scan::graph::settle;
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};

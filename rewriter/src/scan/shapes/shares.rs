@@ -5,11 +5,10 @@
 //! hand comes to the same ranges by other ways: `thread * q + min(thread, r)` multiplies by `q` always.
 
 mod execute;
-mod flags;
 
 use super::Analysis;
+use crate::scan::flow::mask;
 use execute::Machine;
-use flags::mask;
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,9 +1,10 @@
 //! What chunks' starts are compared with comes from no thread's number. What a chunk's iterations are compared with, its end, does,
 //! even where compilers compute it in a way that values don't tell: as the smaller of two, say.
 
-use super::super::def_use::{changed, is_read, is_write, slot};
+use super::super::def_use::{changed, slot};
 use super::super::{Analysis, is_call};
 use crate::scan::dataflow;
+use crate::scan::flow::uses::{is_read, is_write};
 use crate::scan::graph::settle;
 use crate::scan::slots::Slot;
 use crate::scan::value::State;

@@ -2,13 +2,15 @@
 //! the last. What the optimiser leaves of it is one section per round of a cycle if something in it begins with that first number, and
 //! grows by one in each round: rounds that were peeled off or unrolled would leave another number, or grow it by more.
 
-use super::super::def_use::{changed, is_write, slot};
+use super::super::def_use::{changed, slot};
 use super::super::{Analysis, NaturalLoop, is_call};
-use crate::scan::dataflow::{self, immediate, number};
+use crate::scan::dataflow::{self, number};
+use crate::scan::flow::lift::{self, Effect, Part};
+use crate::scan::flow::uses::is_write;
 use crate::scan::graph::settle;
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, Register};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The register with the fifth argument: where the first number's variable is.
@@ -156,27 +158,15 @@ impl Follower<'_, '_, '_> {
 
 /// The place that an instruction gives a known number.
 fn result(numbers: &Numbers, insn: &Instruction, state: &State) -> Option<(Place, u64)> {
-    use Mnemonic as M;
+    let effect = Effect::of(insn)?;
     let wide = |r: Register| (r.is_gpr32() || r.is_gpr64()).then(|| number(r)).flatten();
-    let place = |op: u32| match insn.op_kind(op) {
-        OpKind::Register => wide(insn.op_register(op)).map(Place::Register),
-        OpKind::Memory if insn.memory_size().size() >= 4 => {
-            dataflow::slot(state, insn).map(Place::Slot)
-        }
-        _ => None,
+    let place = |part: Part| match lift::register(insn, part) {
+        Some(register) => wide(register).map(Place::Register),
+        None if lift::size(insn, part) >= 4 => dataflow::slot(state, insn).map(Place::Slot),
+        None => None,
     };
-    let one = || matches!(immediate(insn, 1), Some(1));
-    let less_one = || immediate(insn, 1).is_some_and(|n| n as i32 == -1);
-    let to = place(0)?;
-    let known = match insn.mnemonic() {
-        M::Mov | M::Movsxd => *numbers.get(&place(1)?)?,
-        M::Inc => numbers.get(&to)? + 1,
-        M::Add if one() => numbers.get(&to)? + 1,
-        M::Sub if less_one() => numbers.get(&to)? + 1,
-        M::Lea if insn.memory_index() == Register::None && insn.memory_displacement64() == 1 => {
-            numbers.get(&Place::Register(number(insn.memory_base())?))? + 1
-        }
-        _ => return None,
-    };
-    Some((to, known))
+    let (from, more) = effect.sum(insn)?;
+    let more = u64::try_from(more).ok().filter(|&more| more <= 1)?;
+    let known = numbers.get(&place(from)?)?;
+    Some((place(effect.to)?, known + more))
 }

@@ -2,15 +2,17 @@
 
 use iced_x86::ConditionCode;
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Flags {
-    pub carry: bool,
+/// What is known of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flags {
+    pub carry: Option<bool>,
     zero: bool,
     sign: bool,
     overflow: bool,
 }
 
-pub(super) fn mask(size: usize) -> u64 {
+/// The bits of a number of so many bytes.
+pub(crate) fn mask(size: usize) -> u64 {
     match size {
         1 => 0xff,
         2 => 0xffff,
@@ -19,15 +21,16 @@ pub(super) fn mask(size: usize) -> u64 {
     }
 }
 
-pub(super) fn is_negative(value: u64, size: usize) -> bool {
+fn is_negative(value: u64, size: usize) -> bool {
     value >> (size * 8 - 1) & 1 == 1
 }
 
 impl Flags {
-    pub(super) fn of(result: u64, size: usize) -> Flags {
+    /// Of a result that can't overflow.
+    pub(crate) fn of(result: u64, size: usize) -> Flags {
         let result = result & mask(size);
         Flags {
-            carry: false,
+            carry: Some(false),
             zero: result == 0,
             sign: is_negative(result, size),
             overflow: false,
@@ -35,24 +38,25 @@ impl Flags {
     }
 
     /// Of a difference.
-    pub(super) fn less(a: u64, b: u64, size: usize) -> Flags {
+    pub(crate) fn of_difference(a: u64, b: u64, size: usize) -> Flags {
         let (a, b) = (a & mask(size), b & mask(size));
         let result = a.wrapping_sub(b);
         Flags {
-            carry: a < b,
+            carry: Some(a < b),
             overflow: is_negative((a ^ b) & (a ^ result), size),
             ..Flags::of(result, size)
         }
     }
 
-    pub(super) fn holds(self, condition: ConditionCode) -> Option<bool> {
+    /// Whether a condition holds.
+    pub(crate) fn holds(self, condition: ConditionCode) -> Option<bool> {
         use ConditionCode as C;
         let less = self.sign != self.overflow;
         Some(match condition {
-            C::b => self.carry,
-            C::ae => !self.carry,
-            C::be => self.carry || self.zero,
-            C::a => !self.carry && !self.zero,
+            C::b => self.carry?,
+            C::ae => !self.carry?,
+            C::be => self.zero || self.carry?,
+            C::a => !self.zero && !self.carry?,
             C::e => self.zero,
             C::ne => !self.zero,
             C::l => less,
