@@ -3,9 +3,9 @@
 //! Values are followed through the instructions that run one behind the other up to the jump. A comparison counts only if it
 //! is of the number that the table is indexed with, or of what that was made of; and only if no known branch leads in between.
 
-use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
-};
+use super::flow::lift::{self, Effect, How, Part, Sets};
+use super::flow::uses::{self, is_write};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 
 /// How many entries a table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,10 +97,8 @@ pub(crate) fn guess(before: &[&Instruction]) -> Option<u64> {
     let branch = before.iter().position(|i| largest(i, 1).is_some())?;
     let behind = &before[branch + 1..];
     let compare = behind.iter().find(|i| i.rflags_modified() != 0)?;
-    if compare.mnemonic() != Mnemonic::Cmp || !is_constant(compare) {
-        return None;
-    }
-    largest(before[branch], compare.immediate(1))?.checked_add(1)
+    let effect = Effect::of(compare).filter(|e| e.to == Part::None)?;
+    largest(before[branch], effect.constant(compare)?)?.checked_add(1)
 }
 
 /// The largest number that doesn't take a branch behind a comparison with a constant.
@@ -211,14 +209,13 @@ impl State {
         number(register).map(|n| self.registers[n])
     }
 
-    /// What an operand holds: a register's lower part, or memory.
-    fn operand(&mut self, insn: &Instruction, op: u32) -> Option<Value> {
-        match insn.op_kind(op) {
-            OpKind::Register => {
-                let register = insn.op_register(op);
-                self.register(register)?.low(bits(register)?)
+    /// What a part of an instruction is: a register's lower part, or what memory holds.
+    fn part(&mut self, insn: &Instruction, part: Part) -> Option<Value> {
+        match (lift::register(insn, part), part) {
+            (Some(register), _) => self.register(register)?.low(bits(register)?),
+            (None, Part::Operand(op)) if insn.op_kind(op) == OpKind::Memory => {
+                Some(self.load(insn))
             }
-            OpKind::Memory => Some(self.load(insn)),
             _ => None,
         }
     }
@@ -277,83 +274,72 @@ impl State {
         if insn.flow_control() == FlowControl::ConditionalBranch {
             return self.pass(insn);
         }
-        let to = insn.op0_register();
-        let to_register = insn.op_count() > 0 && insn.op0_kind() == OpKind::Register;
-        match insn.mnemonic() {
-            Mnemonic::Cmp => self.compare(insn),
-            Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsxd if to_register => {
-                let mut value = self.operand(insn, 1);
-                if insn.mnemonic() == Mnemonic::Movsxd {
-                    value = value.map(|value| Value {
-                        signed: true,
-                        ..value
-                    });
-                }
-                self.set(to, value);
-            }
-            Mnemonic::Cdqe => {
-                let low = self.registers[0].low(32);
-                let value = low.map(|value| Value {
-                    signed: true,
-                    ..value
-                });
-                self.set(Register::RAX, value);
-            }
-            Mnemonic::Mov
-                if insn.op0_kind() == OpKind::Memory && insn.op1_kind() == OpKind::Register =>
-            {
-                let value = self.operand(insn, 1);
+        let Some(effect) = Effect::of(insn) else {
+            return self.other(insn, info);
+        };
+        match effect.sets {
+            Sets::Nothing => {}
+            Sets::Comparison => self.compare(insn, effect),
+            _ => self.compared = None,
+        }
+        let parts = [effect.a, effect.b].map(|part| lift::register(insn, part));
+        let entries = parts.map(|register| self.entry(self.register(register?)?));
+        let value = self.computed(insn, effect);
+        let Some(to) = lift::register(insn, effect.to) else {
+            if effect.to != Part::None {
                 self.memory.clear();
                 self.memory.extend(value.map(|v| (Place::of(insn), v)));
             }
-            Mnemonic::Lea => {
+            return;
+        };
+        self.set(to, value);
+        let Some(result) = self.register(to) else {
+            return;
+        };
+        match (effect.how, entries) {
+            // A table's entry and the table.
+            (How::Add, [Some(index), None] | [None, Some(index)])
+                if parts.iter().all(Option::is_some) =>
+            {
+                self.entries.push((result.id, index));
+            }
+            (How::And, _) if to.size() >= 4 => {
+                let mask = effect.constant(insn);
+                self.masks.extend(mask.map(|mask| (result.id, mask)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The number that an instruction computes; `None` where it isn't one that is followed.
+    fn computed(&mut self, insn: &Instruction, effect: Effect) -> Option<Value> {
+        let signed = |value: Value| Value {
+            signed: true,
+            ..value
+        };
+        match effect.how {
+            How::Copy if effect.a == Part::Address => {
+                let index = insn.memory_index();
                 let copies = insn.memory_base() == Register::None
                     && insn.memory_displacement64() == 0
-                    && to.is_gpr64();
-                let index = insn.memory_index();
-                let value = match copies && index.is_gpr64() {
-                    true => self.register(index),
-                    false => None,
-                };
-                self.set(to, value.and_then(|v| v.scaled(insn.memory_index_scale())));
+                    && lift::size(insn, effect.to) == 8
+                    && index.is_gpr64();
+                let value = self.register(index).filter(|_| copies)?;
+                value.scaled(insn.memory_index_scale())
             }
-            Mnemonic::Add if to_register && insn.op1_kind() == OpKind::Register => {
-                // A table's entry and the table.
-                let (a, b) = (self.register(to), self.register(insn.op1_register()));
-                let found = [a, b].map(|v| v.and_then(|v| self.entry(v)));
-                self.compared = None;
-                self.set(to, None);
-                if let ([Some(index), None] | [None, Some(index)], Some(sum)) =
-                    (found, self.register(to))
-                {
-                    self.entries.push((sum.id, index));
+            How::Copy => self.part(insn, effect.a),
+            How::Extend => self.part(insn, effect.a).map(signed),
+            How::ShiftLeft | How::ShiftRight | How::ShiftSigned => {
+                let by = effect.constant(insn).filter(|&by| by < 32)? as u8;
+                let value = self.part(insn, effect.a)?;
+                match effect.how {
+                    How::ShiftRight => value.shifted(by, false),
+                    How::ShiftSigned => value.shifted(by, true),
+                    _ if lift::size(insn, effect.to) == 8 => value.scaled(1 << by.min(4)),
+                    _ => None,
                 }
             }
-            Mnemonic::Sub if to_register && is_constant(insn) => {
-                self.compare(insn);
-                self.set(to, None);
-            }
-            Mnemonic::And if to_register && is_constant(insn) && to.size() >= 4 => {
-                let mask = insn.immediate(1);
-                self.compared = None;
-                self.set(to, None);
-                let id = self.register(to).map(|v| v.id);
-                self.masks.extend(id.map(|id| (id, mask)));
-            }
-            Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar if to_register && is_constant(insn) => {
-                let by = insn.immediate(1) as u8;
-                let value = bits(to).and_then(|b| self.register(to)?.low(b));
-                let value = match insn.mnemonic() {
-                    _ if by >= 32 => None,
-                    Mnemonic::Shl if to.is_gpr64() => value.and_then(|v| v.scaled(1 << by.min(4))),
-                    Mnemonic::Shl => None,
-                    Mnemonic::Shr => value.and_then(|v| v.shifted(by, false)),
-                    _ => value.and_then(|v| v.shifted(by, true)),
-                };
-                self.compared = None;
-                self.set(to, value);
-            }
-            _ => self.other(insn, info),
+            _ => None,
         }
     }
 
@@ -362,34 +348,23 @@ impl State {
         if insn.rflags_modified() != 0 {
             self.compared = None;
         }
-        let is_write = |access| {
-            !matches!(
-                access,
-                OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
-            )
-        };
-        let info = info.info(insn);
-        if info.used_memory().iter().any(|m| is_write(m.access())) {
-            self.memory.clear();
+        let written = uses::written(info, insn);
+        for n in (0..16).filter(|n| written >> n & 1 == 1) {
+            self.set(Register::RAX + n, None);
         }
-        for used in info.used_registers() {
-            if is_write(used.access()) {
-                self.set(used.register().full_register(), None);
-            }
+        let used = info.info(insn).used_memory();
+        if used.iter().any(|m| is_write(m.access())) {
+            self.memory.clear();
         }
     }
 
-    /// A comparison, or a subtraction, which sets the flags likewise.
-    fn compare(&mut self, insn: &Instruction) {
+    /// A comparison with a constant, or a subtraction, which sets the flags likewise.
+    fn compare(&mut self, insn: &Instruction, effect: Effect) {
         self.compared = None;
-        if is_constant(insn)
-            && let Some(value) = self.operand(insn, 0)
-        {
-            let bits = match insn.op0_kind() {
-                OpKind::Register => insn.op0_register().size() * 8,
-                _ => insn.memory_size().size() * 8,
-            };
-            self.compared = Some((value, bits as u8, insn.immediate(1)));
+        if let (How::Subtract, Some(constant)) = (effect.how, effect.constant(insn)) {
+            let value = self.part(insn, effect.a);
+            let bits = lift::size(insn, effect.a) as u8 * 8;
+            self.compared = value.map(|value| (value, bits, constant));
         }
     }
 
@@ -423,11 +398,6 @@ impl State {
         let largest = mask.map_or(of_bits, |(_, mask)| mask & of_bits) >> index.shift;
         Some(Limit::AtMost(largest.saturating_add(1)))
     }
-}
-
-/// Whether the second of two operands is a constant.
-fn is_constant(insn: &Instruction) -> bool {
-    insn.op_count() == 2 && !matches!(insn.op1_kind(), OpKind::Register | OpKind::Memory)
 }
 
 impl Place {

@@ -219,16 +219,13 @@ fn sum(op: &Op, part: &mut dyn FnMut(u8) -> Option<Value>) -> Option<Value> {
         register if register < NONE => part(register),
         _ => None,
     };
-    let (a, b, scale, more) = match op.kind {
-        Kind::Lea if op.index == NONE => (operand(op.base)?, Value::Const(0), 1, op.disp),
-        Kind::Lea => (operand(op.base)?, operand(op.index)?, op.scale, op.disp),
-        _ => (operand(op.a)?, operand(op.b)?, 1, 0),
+    let (a, b) = match op.kind {
+        Kind::Lea if op.index == NONE => (operand(op.base)?, Value::Const(0)),
+        Kind::Lea => (operand(op.base)?, operand(op.index)?),
+        _ => (operand(op.a)?, operand(op.b)?),
     };
     Some(match (a, b) {
-        (Value::Const(a), Value::Const(b)) => {
-            let b = b.wrapping_mul(u64::from(scale));
-            Value::Const(a.wrapping_add(b).wrapping_add_signed(more))
-        }
+        (Value::Const(a), Value::Const(b)) => Value::Const(op.total(a, b)),
         _ => Value::Unknown,
     })
 }

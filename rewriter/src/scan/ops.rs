@@ -85,6 +85,18 @@ impl Op {
         self.kind == Kind::Call && self.a != NONE
     }
 
+    /// The sum, or difference, that it computes of two constants.
+    pub(super) fn total(&self, a: u64, b: u64) -> u64 {
+        match self.kind {
+            Kind::Lea => {
+                let scaled = b.wrapping_mul(u64::from(self.scale));
+                a.wrapping_add(scaled).wrapping_add_signed(self.disp)
+            }
+            Kind::Sub => a.wrapping_sub(b),
+            _ => a.wrapping_add(b),
+        }
+    }
+
     /// Whether it hands out the address of a place relative to this register.
     fn exposes(&self, base: u8) -> bool {
         self.kind == Kind::Lea && self.b == MEMORY && (self.base, self.index) == (base, NONE)

@@ -114,9 +114,7 @@ fn sum(state: &State, op: &Op) -> Value {
         (Value::Stack(at), Value::Const(c)) => offset(c)
             .and_then(|c| at.plus(c))
             .map_or(Value::Unknown, Value::Stack),
-        (Value::Const(x), Value::Const(c)) => {
-            Value::Const(x.wrapping_add_signed(offset(c).unwrap_or(0)))
-        }
+        (Value::Const(x), Value::Const(y)) => Value::Const(op.total(x, y)),
         _ => a.combine(b),
     }
 }

@@ -1,9 +1,9 @@
 //! Which instructions a register's value may come from, along all ways that are known while a function is decoded.
 
 use super::decoded::{Decoded, Flow, Joins};
-use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
-};
+use crate::scan::flow::lift::{self, Effect, How};
+use crate::scan::flow::uses;
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -157,33 +157,14 @@ fn plainly_writes(insn: &Instruction, register: Register) -> Option<Option<bool>
     if insn.is_jcc_short_or_near() {
         return Some(Some(false));
     }
-    let to = insn.op0_register();
-    let is_register = insn.op_count() > 0 && insn.op0_kind() == OpKind::Register;
-    let writes = match insn.mnemonic() {
-        Mnemonic::Cmp | Mnemonic::Test => false,
-        Mnemonic::Mov
-        | Mnemonic::Movzx
-        | Mnemonic::Movsxd
-        | Mnemonic::Lea
-        | Mnemonic::Add
-        | Mnemonic::Sub
-        | Mnemonic::And
-        | Mnemonic::Or
-        | Mnemonic::Xor
-        | Mnemonic::Shl
-        | Mnemonic::Shr
-        | Mnemonic::Sar
-        | Mnemonic::Inc
-        | Mnemonic::Dec => is_register && to.full_register() == register,
-        // These put a number into rcx.
-        Mnemonic::Pcmpestri | Mnemonic::Pcmpistri | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpistri => {
-            return None;
-        }
-        _ if is_register && to.is_vector_register() => false,
-        _ => return None,
+    let Some(effect) = Effect::of(insn) else {
+        let apart = uses::is_of_vectors(insn) && !uses::sets_rcx(insn);
+        return apart.then_some(Some(false));
     };
-    Some(match writes && to.size() < 4 {
-        true => None,
-        false => Some(writes),
+    let to = lift::register(insn, effect.to).filter(|to| to.full_register() == register);
+    Some(match (to, effect.how) {
+        (None, _) => Some(false),
+        (Some(_), How::Choose(_)) => None,
+        (Some(to), _) => (to.size() >= 4).then_some(true),
     })
 }

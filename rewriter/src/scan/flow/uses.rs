@@ -1,6 +1,78 @@
 //! What an instruction reads and writes, of those that the table of effects doesn't have too.
 
-use iced_x86::{Instruction, InstructionInfoFactory, OpAccess};
+use crate::scan::dataflow;
+use crate::scan::slots::Slot;
+use crate::scan::value::State;
+use iced_x86::{
+    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+};
+use smallvec::SmallVec;
+
+/// Where a value can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// A general or vector register, as a whole.
+    Register(Register),
+    Stack(Slot),
+    /// Somewhere on the function's stack.
+    Frame,
+    /// Elsewhere in memory.
+    Memory,
+    Flags,
+}
+
+/// What an instruction other than a call reads and writes, but for the stack pointer.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    pub reads: SmallVec<[Place; 4]>,
+    pub writes: SmallVec<[(Place, OpAccess); 4]>,
+}
+
+impl Uses {
+    /// `state`: what is known before it.
+    pub(crate) fn of(info: &mut InstructionInfoFactory, insn: &Instruction, state: &State) -> Uses {
+        let mut uses = Uses::default();
+        let info = info.info(insn);
+        let memory = info.used_memory().iter();
+        let memory = memory.map(|m| (place(m, state), m.access()));
+        let registers = info.used_registers().iter();
+        let registers = registers.map(|r| (r.register().full_register(), r.access()));
+        let registers = registers.filter(|(register, _)| *register != Register::RSP);
+        for (place, access) in memory.chain(registers.map(|(r, a)| (Place::Register(r), a))) {
+            if is_read(access) {
+                uses.reads.push(place);
+            }
+            if is_write(access) {
+                uses.writes.push((place, access));
+            }
+        }
+        if insn.rflags_read() != 0 {
+            uses.reads.push(Place::Flags);
+        }
+        if insn.rflags_modified() != 0 {
+            uses.writes.push((Place::Flags, OpAccess::Write));
+        }
+        uses
+    }
+}
+
+/// The place that is used.
+pub(crate) fn place(memory: &UsedMemory, state: &State) -> Place {
+    match slot(memory, state) {
+        Some(at) => Place::Stack(at),
+        None if matches!(memory.base(), Register::RSP | Register::RBP) => Place::Frame,
+        None => Place::Memory,
+    }
+}
+
+/// The stack slot that is used.
+pub(crate) fn slot(memory: &UsedMemory, state: &State) -> Option<Slot> {
+    let is_thread_local = matches!(memory.segment(), Register::FS | Register::GS);
+    let plain = memory.index() == Register::None && !is_thread_local;
+    let base = dataflow::number(memory.base()).filter(|_| plain)?;
+    let at = state.regs.slot(base)?;
+    at.plus(memory.displacement().cast_signed())
+}
 
 /// Whether something is read, or may be.
 pub(crate) fn is_read(access: OpAccess) -> bool {
@@ -27,4 +99,22 @@ pub(crate) fn written(info: &mut InstructionInfoFactory, insn: &Instruction) -> 
         .map(|used| used.register().full_register())
         .filter(|full| full.is_gpr64())
         .fold(0, |set, full| set | 1 << full.number())
+}
+
+/// Whether the first operand is a vector or mask register: what such an instruction computes is no number of a general one.
+pub(crate) fn is_of_vectors(insn: &Instruction) -> bool {
+    insn.op0_kind() == OpKind::Register && is_vector(insn.op0_register())
+}
+
+/// Whether it is a vector or mask register.
+pub(crate) fn is_vector(register: Register) -> bool {
+    register.is_vector_register() || register.is_k()
+}
+
+/// Whether it compares strings in vector registers: the only such instructions with another result.
+pub(crate) fn sets_rcx(insn: &Instruction) -> bool {
+    matches!(
+        insn.mnemonic(),
+        Mnemonic::Pcmpestri | Mnemonic::Pcmpistri | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpistri
+    )
 }

@@ -50,12 +50,12 @@ impl<'m, 'a> Reducer<'m, 'a> {
     pub(in crate::scan) fn reduce(&mut self, insn: &Instruction, number: u32) -> Option<Op> {
         let (first, second) = (insn.op0_kind(), insn.op1_kind());
         // Most instructions of numerical code.
-        if first == OpKind::Register && is_vector(insn.op0_register()) && !sets_rcx(insn) {
+        if uses::is_of_vectors(insn) && !uses::sets_rcx(insn) {
             return None;
         }
         if first == OpKind::Memory
             && second == OpKind::Register
-            && is_vector(insn.op1_register())
+            && uses::is_vector(insn.op1_register())
             && insn.op_count() == 2
         {
             return forget_memory(insn, number);
@@ -386,16 +386,4 @@ fn into(mut op: Op, insn: &Instruction, to: Part) -> Option<Op> {
         None => op.to = MEMORY,
     }
     stores(op)
-}
-
-fn is_vector(register: Register) -> bool {
-    register.is_vector_register() || register.is_k()
-}
-
-/// Whether it compares strings in vector registers: the only such instructions with another result.
-fn sets_rcx(insn: &Instruction) -> bool {
-    matches!(
-        insn.mnemonic(),
-        Mnemonic::Pcmpestri | Mnemonic::Pcmpistri | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpistri
-    )
 }

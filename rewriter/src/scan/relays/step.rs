@@ -9,6 +9,7 @@ use crate::scan::calls;
 use crate::scan::cfg::Body;
 use crate::scan::dataflow::{Callee, Flow, callee, number, slot};
 use crate::scan::flow::uses::is_write;
+use crate::scan::ops::VOLATILE;
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
 use crate::thunk::through;
@@ -21,9 +22,6 @@ use std::collections::BTreeSet;
 
 /// Registers of arguments, and the static chain.
 const ARGUMENTS: [usize; 7] = [7, 6, 2, 1, 8, 9, 10];
-
-/// Registers that a call may change.
-const VOLATILE: [usize; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
 
 /// One instruction's effect.
 pub(super) struct Step<'s, 'a> {
@@ -299,10 +297,8 @@ impl Step<'_, '_> {
                 .of(self.module, insn.near_branch_target()),
             _ => !0,
         };
-        for r in VOLATILE {
-            if changed & 1 << r != 0 {
-                places.regs[r] = Origins::new();
-            }
+        for r in (0..16).filter(|r| VOLATILE & changed & 1 << r != 0) {
+            places.regs[r] = Origins::new();
         }
     }
 

@@ -5,9 +5,8 @@ use crate::scan::Module;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::ops::VOLATILE;
-use crate::scan::slots::Slot;
 use crate::scan::value::State;
-use iced_x86::{Instruction, Mnemonic, OpKind, Register, UsedMemory};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// The general registers that a call may change, a bit for each.
 pub(super) fn changed(module: &Module<'_>, call: &Instruction) -> u16 {
@@ -21,18 +20,6 @@ pub(super) fn changed(module: &Module<'_>, call: &Instruction) -> u16 {
         }
         _ => VOLATILE,
     }
-}
-
-/// The stack slot that is used.
-pub(super) fn slot(memory: &UsedMemory, state: &State) -> Option<Slot> {
-    let plain = memory.index() == Register::None && !is_thread_local(memory.segment());
-    let base = dataflow::number(memory.base()).filter(|_| plain)?;
-    let at = state.regs.slot(base)?;
-    at.plus(memory.displacement().cast_signed())
-}
-
-fn is_thread_local(segment: Register) -> bool {
-    matches!(segment, Register::FS | Register::GS)
 }
 
 /// Whether what follows this place is the loop: its cycles, or a copy for few iterations that computes with its bounds.

@@ -1,17 +1,14 @@
 //! Static loops whose iterations are executed again without passing what begins the loop: where a loop is in a cycle, and nobody
 //! waits behind it, gcc may divide and test once, in front of all rounds.
 
-use super::def_use::{changed, slot};
+use super::def_use::changed;
 use super::{Analysis, NaturalLoop, again, is_call};
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
-use crate::scan::flow::uses::{is_read, is_write};
+use crate::scan::flow::uses::{Place, Uses, slot};
 use crate::scan::graph::settle;
-use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
-use iced_x86::{
-    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
-};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a loop has no probe of which that is true.
@@ -52,13 +49,6 @@ pub(super) fn passes_by_test(
     };
     let own: Vec<&NaturalLoop> = a.cycles().iter().filter(own).collect();
     passes_by(a, id, &own, begins)
-}
-
-/// A general or vector register, or a place on the stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Register(Register),
-    Stack(Slot),
 }
 
 /// What a place's value comes from.
@@ -180,42 +170,29 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
             }
             return;
         }
-        let info = self.info.info(insn);
+        let uses = Uses::of(&mut self.info, insn, state);
+        // Others may write what others know.
+        let is_own = |place: Place| match place {
+            Place::Register(_) => true,
+            Place::Stack(at) => !a.flow.is_exposed(at),
+            Place::Frame | Place::Memory | Place::Flags => false,
+        };
         let mut origin = Origin {
             from: Some(BTreeSet::new()),
             is_copy: insn.mnemonic() == Mnemonic::Mov,
         };
-        let mut add = |place: Option<Place>| {
-            let read = place.map_or(Origin::UNKNOWN, |p| {
-                written.get(&p).cloned().unwrap_or(Origin::own(p))
-            });
+        for place in uses.reads {
+            let is_frame = |r| dataflow::number(r).is_some_and(|n| state.regs.slot(n).is_some());
+            let read = match place {
+                Place::Flags => continue,
+                Place::Register(register) if is_frame(register) => continue,
+                _ if !is_own(place) => Origin::UNKNOWN,
+                _ => written.get(&place).cloned().unwrap_or(Origin::own(place)),
+            };
             origin.from = origin.from.take().zip(read.from).map(|(x, y)| &x | &y);
             origin.is_copy &= read.is_copy;
-        };
-        for used in info.used_registers().iter().filter(|r| is_read(r.access())) {
-            let register = used.register().full_register();
-            let is_frame = dataflow::number(register).is_some_and(|n| state.regs.slot(n).is_some());
-            if !is_frame && !is_cleared(insn) {
-                add(Some(Place::Register(register)));
-            }
         }
-        // Others may write what others know.
-        let own = |at: &Slot| !a.flow.is_exposed(*at);
-        let at = |m: &UsedMemory| slot(m, state).filter(own).map(Place::Stack);
-        for memory in info.used_memory().iter().filter(|m| is_read(m.access())) {
-            add(at(memory));
-        }
-        let memory = info.used_memory().iter();
-        let places = memory.filter_map(|m| Some((at(m)?, m.access())));
-        let registers = info.used_registers().iter().map(|r| {
-            let register = r.register().full_register();
-            (Place::Register(register), r.access())
-        });
-        let all: Vec<(Place, OpAccess)> = places.chain(registers).collect();
-        for (place, access) in all {
-            if !is_write(access) || place == Place::Register(Register::RSP) {
-                continue;
-            }
+        for (place, _) in uses.writes.into_iter().filter(|(place, _)| is_own(*place)) {
             // What is saved in front of a call, say, and restored behind it.
             if origin == Origin::own(place) {
                 written.remove(&place);
@@ -224,17 +201,6 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
             }
         }
     }
-}
-
-/// Whether an instruction makes a register 0 whatever it held.
-fn is_cleared(insn: &Instruction) -> bool {
-    use iced_x86::Mnemonic as M;
-    let clears = matches!(
-        insn.mnemonic(),
-        M::Xor | M::Sub | M::Pxor | M::Xorps | M::Xorpd
-    );
-    let same = insn.op_kind(0) == OpKind::Register && insn.op_kind(1) == OpKind::Register;
-    clears && same && insn.op0_register() == insn.op1_register()
 }
 
 /// What one of two ways brings: a place that only one of them writes may have its value still.

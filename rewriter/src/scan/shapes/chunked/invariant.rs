@@ -1,16 +1,13 @@
 //! What chunks' starts are compared with comes from no thread's number. What a chunk's iterations are compared with, its end, does,
 //! even where compilers compute it in a way that values don't tell: as the smaller of two, say.
 
-use super::super::def_use::{changed, slot};
+use super::super::def_use::changed;
 use super::super::{Analysis, is_call};
 use crate::scan::dataflow;
-use crate::scan::flow::uses::{is_read, is_write};
+use crate::scan::flow::uses::{Place, Uses, place};
 use crate::scan::graph::settle;
-use crate::scan::slots::Slot;
 use crate::scan::value::State;
-use iced_x86::{
-    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
-};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,14 +17,7 @@ pub(in super::super) struct FromThread {
 }
 
 /// Where it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Places {
-    registers: BTreeSet<Register>,
-    slots: BTreeSet<Slot>,
-    flags: bool,
-    /// Somewhere on the stack too.
-    elsewhere: bool,
-}
+type Places = BTreeSet<Place>;
 
 impl FromThread {
     /// Follows it through a function.
@@ -35,14 +25,14 @@ impl FromThread {
         let all = 0..a.body.blocks.len();
         let mut info = InstructionInfoFactory::new();
         let starts = settle(
-            all.map(|block| (block, Places::default())).collect(),
+            all.map(|block| (block, Places::new())).collect(),
             |block, places| {
                 a.visit(block, |_, insn, state| {
-                    places.step(a, insn, state, &mut info);
+                    step(places, a, insn, state, &mut info);
                 });
                 a.body.following(block)
             },
-            Places::joined,
+            |x, y| x | y,
         );
         FromThread { starts }
     }
@@ -60,104 +50,58 @@ impl FromThread {
             let has_both = matches!(insn.mnemonic(), Mnemonic::Cmp | Mnemonic::Sub);
             if i == decision.compare && has_both {
                 found = match insn.op_kind(operand) {
-                    OpKind::Register => places.holds(insn.op_register(operand)),
+                    OpKind::Register => {
+                        let register = insn.op_register(operand).full_register();
+                        places.contains(&Place::Register(register))
+                    }
                     OpKind::Memory => {
                         let used = info.info(insn).used_memory();
-                        used.iter().any(|m| places.is_in(m, state))
+                        used.iter().any(|m| places.contains(&place(m, state)))
                     }
                     _ => false,
                 };
             }
-            places.step(a, insn, state, &mut info);
+            step(&mut places, a, insn, state, &mut info);
         });
         found
     }
 }
 
-impl Places {
-    /// What one of two ways brings.
-    fn joined(&self, other: &Places) -> Places {
-        Places {
-            registers: &self.registers | &other.registers,
-            slots: &self.slots | &other.slots,
-            flags: self.flags || other.flags,
-            elsewhere: self.elsewhere || other.elsewhere,
-        }
+/// Executes an instruction.
+fn step(
+    places: &mut Places,
+    a: &Analysis<'_, '_>,
+    insn: &Instruction,
+    state: &State,
+    info: &mut InstructionInfoFactory,
+) {
+    if is_call(insn) {
+        return call(places, a, insn, state);
     }
-
-    fn holds(&self, register: Register) -> bool {
-        self.registers.contains(&register.full_register())
-    }
-
-    /// Whether memory that is read may hold it.
-    fn is_in(&self, memory: &UsedMemory, state: &State) -> bool {
-        match slot(memory, state) {
-            Some(at) => self.slots.contains(&at),
-            None => self.elsewhere && is_frame(memory),
-        }
-    }
-
-    /// Executes an instruction.
-    fn step(
-        &mut self,
-        a: &Analysis<'_, '_>,
-        insn: &Instruction,
-        state: &State,
-        info: &mut InstructionInfoFactory,
-    ) {
-        if is_call(insn) {
-            return self.call(a, insn, state);
-        }
-        let info = info.info(insn);
-        let mut reads = self.flags && insn.rflags_read() != 0;
-        for used in info.used_registers().iter().filter(|r| is_read(r.access())) {
-            reads |= self.holds(used.register());
-        }
-        let memory = info.used_memory();
-        let mut read = memory.iter().filter(|m| is_read(m.access()));
-        reads |= read.any(|m| self.is_in(m, state));
-        for place in memory.iter().filter(|m| is_write(m.access())) {
-            match slot(place, state) {
-                Some(at) if reads => _ = self.slots.insert(at),
-                Some(at) if place.access() == OpAccess::Write => _ = self.slots.remove(&at),
-                Some(_) => {}
-                None => self.elsewhere |= reads && is_frame(place),
-            }
-        }
-        let written = info.used_registers().iter();
-        for used in written.filter(|r| is_write(r.access())) {
-            let stack = used.register().full_register() == Register::RSP;
-            let always = used.access() != OpAccess::CondWrite || reads;
-            if always && !stack {
-                // What is left of a longer one doesn't matter to who writes a part of it.
-                let register = used.register().full_register();
-                match reads {
-                    true => _ = self.registers.insert(register),
-                    false => _ = self.registers.remove(&register),
-                }
-            }
-        }
-        if insn.rflags_modified() != 0 {
-            self.flags = reads;
-        }
-    }
-
-    /// What a call returns comes from it if it is that number.
-    fn call(&mut self, a: &Analysis<'_, '_>, insn: &Instruction, state: &State) {
-        let changed = changed(a.module, insn);
-        for n in (0..16).filter(|n| changed & 1 << n != 0) {
-            self.registers.remove(&(Register::RAX + n));
-        }
-        if let dataflow::Callee::Runtime(n) = dataflow::callee(a.module, insn, Some(state)) {
-            let query = a.module.entries.callees[n].query();
-            if matches!(query, Some(Query::ThreadNum | Query::TeamNum)) {
-                self.registers.insert(Register::RAX);
-            }
+    let uses = Uses::of(info, insn, state);
+    let reads = uses.reads.iter().any(|place| places.contains(place));
+    for (place, access) in uses.writes {
+        match place {
+            Place::Memory => {}
+            _ if reads => _ = places.insert(place),
+            Place::Frame => {}
+            // What is left of a longer one doesn't matter to who writes a part of it.
+            _ if access != OpAccess::CondWrite => _ = places.remove(&place),
+            _ => {}
         }
     }
 }
 
-/// Whether memory is of the function's stack, by the register that leads to it.
-fn is_frame(memory: &UsedMemory) -> bool {
-    matches!(memory.base(), Register::RSP | Register::RBP)
+/// What a call returns comes from it if it is that number.
+fn call(places: &mut Places, a: &Analysis<'_, '_>, insn: &Instruction, state: &State) {
+    let changed = changed(a.module, insn);
+    for n in (0..16).filter(|n| changed & 1 << n != 0) {
+        places.remove(&Place::Register(Register::RAX + n));
+    }
+    if let dataflow::Callee::Runtime(n) = dataflow::callee(a.module, insn, Some(state)) {
+        let query = a.module.entries.callees[n].query();
+        if matches!(query, Some(Query::ThreadNum | Query::TeamNum)) {
+            places.insert(Place::Register(Register::RAX));
+        }
+    }
 }

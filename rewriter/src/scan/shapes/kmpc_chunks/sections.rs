@@ -2,11 +2,11 @@
 //! the last. What the optimiser leaves of it is one section per round of a cycle if something in it begins with that first number, and
 //! grows by one in each round: rounds that were peeled off or unrolled would leave another number, or grow it by more.
 
-use super::super::def_use::{changed, slot};
+use super::super::def_use::changed;
 use super::super::{Analysis, NaturalLoop, is_call};
 use crate::scan::dataflow::{self, number};
 use crate::scan::flow::lift::{self, Effect, Part};
-use crate::scan::flow::uses::is_write;
+use crate::scan::flow::uses::{self, is_write, slot};
 use crate::scan::graph::settle;
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
@@ -136,22 +136,14 @@ impl Follower<'_, '_, '_> {
                 _ => true,
             });
         }
-        for used in info
-            .used_registers()
-            .iter()
-            .filter(|r| is_write(r.access()))
-        {
-            if let Some(n) = number(used.register().full_register()) {
-                numbers.remove(&Place::Register(n));
-            }
-        }
-        if is_call(insn) {
-            let changed = changed(self.a.module, insn);
-            numbers.retain(|place, _| match place {
-                Place::Register(n) => changed & 1 << n == 0,
-                Place::Slot(at) => !self.a.flow.is_exposed(*at),
-            });
-        }
+        let changed = match is_call(insn) {
+            true => changed(self.a.module, insn),
+            false => uses::written(&mut self.info, insn),
+        };
+        numbers.retain(|place, _| match place {
+            Place::Register(n) => changed >> n & 1 == 0,
+            Place::Slot(at) => !is_call(insn) || !self.a.flow.is_exposed(*at),
+        });
         numbers.extend(found);
     }
 }
