@@ -3,12 +3,11 @@
 use super::Module;
 use super::candidates;
 use super::cfg::Body;
-use super::dataflow::{Callee, Flow, callee};
-use super::draft::Draft;
+use super::draft::{Draft, ONE_UNIT};
+use super::flow::dataflow::{Callee, Flow, callee};
+use super::flow::nearby::Nearby;
+use super::flow::value::{State, Value};
 use super::ident::Ident;
-use super::nearby::Nearby;
-use super::shapes::kmpc_chunks;
-use super::value::{State, Value};
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
 use crate::thunk::{returns, through};
 use iced_x86::{FlowControl, Instruction, OpKind};
@@ -303,7 +302,7 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
             }
             if flags & IDENT_WORK_SECTIONS != 0 {
                 draft.construct = Construct::Sections;
-                draft.detail = Some(kmpc_chunks::ONE_UNIT.into());
+                draft.detail = Some(ONE_UNIT.into());
             } else if flags & IDENT_WORK_DISTRIBUTE != 0 {
                 draft.construct = Construct::Distribute;
             }

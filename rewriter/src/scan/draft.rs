@@ -62,6 +62,9 @@ pub(crate) struct Rare {
     pub dimensions: Option<u64>,
 }
 
+/// What is told of `sections` whose sections have no probe each.
+pub(crate) const ONE_UNIT: &str = "static; a thread's sections are one unit";
+
 /// Of sites that have nothing of it.
 static NOTHING: Rare = Rare {
     argument_of: None,
@@ -167,6 +170,16 @@ impl Draft {
             target,
             probe,
         });
+    }
+
+    /// Says of the begin of a static loop of KMPC's whether its chunks have probes.
+    pub(crate) fn tell_chunks(&mut self, chunks: bool) {
+        if self.construct == Construct::Sections {
+            self.detail = Some(if chunks { "static" } else { ONE_UNIT }.into());
+        }
+        if let Some(Action::Call { probe, .. }) = &mut self.action {
+            probe.chunks = chunks;
+        }
     }
 
     /// Whether it is a call of GOMP that hands over an outlined function.

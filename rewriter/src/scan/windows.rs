@@ -5,7 +5,7 @@ use super::cfg::Body;
 use super::draft::Draft;
 use super::image::Kind;
 use super::relays::Relayed;
-use super::shapes::{again, kmpc_chunks};
+use super::shapes::again;
 use crate::model::Action;
 use crate::place::{self, Finder, Ground, Placed, Request, too_few};
 use crate::unwind::Row;
@@ -162,7 +162,7 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
     let begin = drafts[d].region.unwrap_or(d);
     if drafts[d].probe() == Some(Probe::InlineNextChunk) {
         // The loop is recorded all the same, with one unit for all chunks of a thread.
-        kmpc_chunks::tell(&mut drafts[begin], false);
+        drafts[begin].tell_chunks(false);
         return drafts[d].skip(reason.to_owned());
     }
     let reason = if begin == d {

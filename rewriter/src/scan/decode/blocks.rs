@@ -3,6 +3,7 @@
 use super::decoded::{Decoded, Flow};
 use super::{Builder, Scratch};
 use crate::scan::cfg::{Block, Blocks, Body, Exit};
+use crate::scan::grid::Grid;
 
 /// Makes blocks of what was decoded; `roots`: where control arrives in ways that no branch shows.
 pub(super) fn finish(
@@ -76,35 +77,7 @@ pub(super) fn finish(
             }
             rest = others;
         }
-        let fall = match flow.falls {
-            true => following(&blocks, i, insns[last].next_ip())
-                .or_else(|| grid.block(insns[last].next_ip())),
-            false => None,
-        };
-        let mut exit = flow.exit.unwrap_or(Exit::None);
-        if flow.falls && fall.is_none() && exit == Exit::None && flow.targets.is_empty() {
-            exit = Exit::Dead;
-        }
-        let mut succs: Blocks = fall.into_iter().collect();
-        let mut before = None; // lists come from jump tables, which are sorted
-        for to in flow.targets.iter().filter_map(|&t| grid.block(t)) {
-            if Some(to) != fall && before != Some(to) {
-                succs.push(to);
-            }
-            before = Some(to);
-        }
-        for &to in &succs {
-            blocks[to].preds.push(i);
-        }
-        if !flow.pads.is_empty() {
-            let pads: Blocks = flow.pads.iter().filter_map(|&p| grid.block(p)).collect();
-            for &to in &pads {
-                blocks[to].preds.push(i);
-            }
-            blocks[i].pads = pads;
-        }
-        let block = &mut blocks[i];
-        (block.succs, block.exit) = (succs, exit);
+        connect(&mut blocks, i, flow, insns[last].next_ip(), &grid);
     }
     let roots = roots.iter().filter_map(|&r| grid.block(r)).collect();
     grid.give_back(&mut scratch.bytes);
@@ -131,4 +104,36 @@ pub(super) fn finish(
 fn following(blocks: &[Block], block: usize, va: u64) -> Option<usize> {
     let next = blocks.get(block + 1)?;
     (next.start == va).then_some(block + 1)
+}
+
+/// Gives a block what follows it; `behind`: the address behind its last instruction.
+fn connect(blocks: &mut [Block], i: usize, flow: &Flow, behind: u64, grid: &Grid) {
+    let fall = match flow.falls {
+        true => following(blocks, i, behind).or_else(|| grid.block(behind)),
+        false => None,
+    };
+    let mut exit = flow.exit.unwrap_or(Exit::None);
+    if flow.falls && fall.is_none() && exit == Exit::None && flow.targets.is_empty() {
+        exit = Exit::Dead;
+    }
+    let mut succs: Blocks = fall.into_iter().collect();
+    let mut before = None; // lists come from jump tables, which are sorted
+    for to in flow.targets.iter().filter_map(|&t| grid.block(t)) {
+        if Some(to) != fall && before != Some(to) {
+            succs.push(to);
+        }
+        before = Some(to);
+    }
+    for &to in &succs {
+        blocks[to].preds.push(i);
+    }
+    if !flow.pads.is_empty() {
+        let pads: Blocks = flow.pads.iter().filter_map(|&p| grid.block(p)).collect();
+        for &to in &pads {
+            blocks[to].preds.push(i);
+        }
+        blocks[i].pads = pads;
+    }
+    let block = &mut blocks[i];
+    (block.succs, block.exit) = (succs, exit);
 }

@@ -1,9 +1,9 @@
 //! Where indirect jumps lead, as far as the function is known, and whether that is all.
 
 use super::decoded::Flow;
+use super::jump_table::{self, Indirect, Table};
 use super::{Builder, UNKNOWN_JUMP};
 use crate::scan::cfg::Exit;
-use crate::scan::jump_table::{self, Indirect, Table};
 use crate::thunk::{capture, returns, through, thunk};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;

@@ -2,6 +2,8 @@
 
 mod blocks;
 mod decoded;
+mod guard;
+pub(super) mod jump_table;
 mod jumps;
 mod reaching;
 mod scratch;
@@ -13,11 +15,11 @@ use super::Module;
 use super::atomics;
 use super::cfg::{Body, Exit};
 use super::image::Kind;
-use super::jump_table::{self, Indirect, Table};
 use super::lsda::{self, Pad};
 use super::no_return::NoReturn;
 use decoded::{Flow, Targets};
 use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, OpKind};
+use jump_table::{Indirect, Table};
 use reaching::Ways;
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;

@@ -1,7 +1,16 @@
-//! What instructions mean to those who follow values: one table for all of them.
+//! Values that are followed through a function, by one table of what instructions do (`lift`).
 
+pub(super) mod comparison;
+pub(super) mod dataflow;
 mod flags;
-pub(crate) mod lift;
-pub(crate) mod uses;
+pub(super) mod lift;
+pub(super) mod nearby;
+pub(super) mod ops;
+mod refinement;
+pub(super) mod slots;
+mod step;
+pub(super) mod uses;
+pub(super) mod value;
+mod work;
 
-pub(crate) use flags::{Flags, mask};
+pub(super) use flags::{Flags, mask};

@@ -1,10 +1,11 @@
 //! What an instruction reads and writes, of those that the table of effects doesn't have too.
 
-use crate::scan::dataflow;
-use crate::scan::slots::Slot;
-use crate::scan::value::State;
+use crate::scan::flow::dataflow;
+use crate::scan::flow::slots::Slot;
+use crate::scan::flow::value::State;
 use iced_x86::{
-    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    UsedMemory,
 };
 use smallvec::SmallVec;
 
@@ -116,5 +117,13 @@ pub(crate) fn sets_rcx(insn: &Instruction) -> bool {
     matches!(
         insn.mnemonic(),
         Mnemonic::Pcmpestri | Mnemonic::Pcmpistri | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpistri
+    )
+}
+
+/// Whether control goes to another function and comes back.
+pub(crate) fn is_call(insn: &Instruction) -> bool {
+    matches!(
+        insn.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
     )
 }

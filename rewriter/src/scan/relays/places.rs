@@ -1,6 +1,6 @@
 //! Which addresses may be where at one point of a function.
 
-use crate::scan::slots::Slot;
+use crate::scan::flow::slots::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Instead of an instruction's number: the value may come from elsewhere.

@@ -10,9 +10,9 @@ mod rank_tests;
 
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
-use crate::scan::dataflow;
 use crate::scan::draft::Draft;
-use crate::scan::value::{State, Value};
+use crate::scan::flow::dataflow;
+use crate::scan::flow::value::{State, Value};
 use compare::UNCOMPARED;
 use forms::{Dealt, Found, Question, dealt};
 use iced_x86::{ConditionCode, Instruction, Mnemonic};

@@ -2,10 +2,10 @@
 
 use super::{Analysis, NaturalLoop};
 use crate::scan::Module;
-use crate::scan::dataflow;
 use crate::scan::draft::Draft;
-use crate::scan::ops::VOLATILE;
-use crate::scan::value::State;
+use crate::scan::flow::dataflow;
+use crate::scan::flow::ops::VOLATILE;
+use crate::scan::flow::value::State;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// The general registers that a call may change, a bit for each.

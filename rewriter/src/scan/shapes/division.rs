@@ -2,10 +2,10 @@
 
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
-use crate::scan::dataflow;
 use crate::scan::draft::Draft;
+use crate::scan::flow::dataflow;
+use crate::scan::flow::value::{State, Value};
 use crate::scan::graph::post_order;
-use crate::scan::value::{State, Value};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};

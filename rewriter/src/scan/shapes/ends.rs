@@ -3,7 +3,7 @@
 use super::{Analysis, NaturalLoop, master};
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
-use crate::scan::value::Value;
+use crate::scan::flow::value::Value;
 use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;

@@ -5,8 +5,9 @@
 mod sections;
 
 use super::{Analysis, NaturalLoop};
-use crate::model::{Action, ProbeSpec};
+use crate::model::ProbeSpec;
 use crate::scan::draft::Draft;
+use crate::scan::flow::uses::is_call;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Edge;
@@ -31,7 +32,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         let at = a.body.blocks[cycle.header].start;
         let mut draft = Draft::new(at, drafts[begin].construct, Edge::Next);
         draft.function = a.function();
-        tell(&mut drafts[begin], true);
+        drafts[begin].tell_chunks(true);
         draft.detail = drafts[begin].detail.clone();
         draft.region = Some(begin);
         draft.inline(ProbeSpec::bare(Probe::InlineNextChunk));
@@ -48,19 +49,6 @@ pub(super) fn is_chunked(draft: &Draft) -> bool {
 /// Whether it begins clang's `sections`.
 pub(super) fn is_sections(draft: &Draft) -> bool {
     draft.probe() == Some(Probe::StaticInit) && draft.construct == Construct::Sections
-}
-
-/// What is told of `sections` whose sections have no probe each.
-pub(crate) const ONE_UNIT: &str = "static; a thread's sections are one unit";
-
-/// Says whether the loop's chunks have probes.
-pub(crate) fn tell(begin: &mut Draft, chunks: bool) {
-    if begin.construct == Construct::Sections {
-        begin.detail = Some(if chunks { "static" } else { ONE_UNIT }.into());
-    }
-    if let Some(Action::Call { probe, .. }) = &mut begin.action {
-        probe.chunks = chunks;
-    }
 }
 
 /// The cycle of a loop's chunks. Every chunk must pass its header once:
@@ -127,7 +115,7 @@ fn calls_before(a: &Analysis<'_, '_>, begin: u64, init: usize, cycle: &NaturalLo
             return false;
         }
         let mut insns = a.body.block_insns(block).iter();
-        calls |= insns.any(|i| super::is_call(i) && (block != init || i.ip() > begin));
+        calls |= insns.any(|i| is_call(i) && (block != init || i.ip() > begin));
         !calls && block != init
     });
     calls

@@ -12,7 +12,7 @@ use super::division::{
 };
 use super::{Analysis, NaturalLoop, Noticed, again, beyond, fused, repeated, shares};
 use crate::scan::draft::Draft;
-use crate::scan::value::Value;
+use crate::scan::flow::value::Value;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{Edge, Outcome};
 use ompfuse_patterns::Query;
@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop that a division begins.
 pub(super) struct Shape {
+    /// The name of the division's results.
+    pub id: u64,
     /// Number of the draft that computes its bounds: at the division.
     pub share: usize,
     /// Number of the draft that begins it: the same, or at the diverging branch if the division is far away.
@@ -38,6 +40,9 @@ pub(super) struct Shape {
 
 /// Why a division is left alone whose results nothing is multiplied with.
 const NOT_OURS: &str = "a loop divided by hand, or in a form that is not gcc's";
+
+/// Why a loop has no probe whose bounds another computes.
+const NO_PROBE: &str = "the loop whose bounds it has has no probe";
 
 /// Why a loop has no probe whose test is that of others too.
 const UNTESTED: &str = "its diverging branch wasn't found";
@@ -76,7 +81,7 @@ fn list_others(
     shapes: &[Shape],
     drafts: &mut Vec<Draft>,
 ) {
-    let own = |s: &&Shape| a.flow.name(drafts[s.share].address) == id;
+    let own = |s: &&Shape| s.id == id;
     let own: Vec<&Shape> = shapes.iter().filter(own).collect();
     let Some(shape) = own.first() else {
         return;
@@ -137,83 +142,18 @@ pub(super) fn possible(noticed: &Noticed) -> bool {
 
 /// Adds the static loops of a function to `drafts`.
 pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
-    let mut shapes: Vec<Shape> = Vec::new();
     let all = a.noticed.divisions.iter();
     let divisions: BTreeMap<u64, Division> = all.map(|d| (d.insn.ip(), d.clone())).collect();
-    // Divisions on different paths may have the code behind them in common: all are behind this block.
-    let mut over: BTreeMap<u64, usize> = BTreeMap::new();
-    let mut with: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for (&at, division) in &divisions {
-        with.entry(a.flow.name(at))
-            .or_default()
-            .push(division.block);
-        let block = over.entry(a.flow.name(at)).or_insert(division.block);
-        while !a.dom.dominates(*block, division.block) {
-            match a.dom.parent(*block) {
-                Some(parent) => *block = parent,
-                None => break,
-            }
-        }
+    let common = Common::of(a, &divisions);
+    let mut shapes: Vec<Shape> = Vec::new();
+    for division in divisions.values() {
+        shapes.extend(add_shape(a, division, &common, drafts));
     }
+    // Of two divisions with the code behind them in common the first is the region.
     let mut roots: BTreeMap<u64, usize> = BTreeMap::new();
-    for (at, division) in divisions {
-        let id = a.flow.name(at);
-        let Some((mut origin, first, others)) = shape(a, id, over[&id], division.by) else {
-            // Source code has no divisions of bytes of its own: C's have the width of int.
-            if division.size == 1 || is_tested_elsewhere(a, &division, id, over[&id], drafts) {
-                let begin = add_begin(a, &division, drafts);
-                drafts[begin].skip(UNTESTED);
-            }
-            continue;
-        };
-        let origin_of = shares::origin(a, at, division.block, division.by, division.size);
-        if origin_of == shares::Origin::ByHand && !asks_again(a, &division, id) {
-            continue;
-        }
-        let alone = with[&id].len() == 1;
-        let divides: BTreeSet<usize> = with[&id].iter().copied().collect();
-        let mut begin = add_begin(a, &division, drafts);
-        let share = begin;
-        if origin_of == shares::Origin::Unclear {
-            drafts[begin].skip(NOT_OURS);
-        } else if let Some(why) = again::unswitched(a, id, first, drafts) {
-            drafts[begin].skip(why);
-        } else if let Some(why) = displaced(a, &division, (origin, first), &divides) {
-            if again::tests_in_iterations(a, &division, first) {
-                drafts[begin].skip("its test is in the cycle of its iterations");
-            } else if alone {
-                origin = place_apart(a, origin, first);
-                begin = again::add_apart(a, share, origin, drafts);
-            } else {
-                drafts[begin].skip(why);
-            }
-        }
-        let apart = [origin];
-        let begins = match share == begin {
-            true => &with[&id][..],
-            false => &apart,
-        };
-        if drafts[begin].action.is_some() && repeated::passes_by_test(a, id, first, begins, drafts)
-        {
-            drafts[begin].skip(repeated::REPEATED);
-        }
-        if drafts[begin].action.is_some()
-            && is_entered_elsewhere(a, (first, &others), &divides, drafts)
-        {
-            drafts[begin].skip("its diverging branch exists several times");
-        }
-        // Of two divisions with the code behind them in common the first is the region.
-        let root = *roots.entry(id).or_insert(begin);
-        drafts[begin].region = Some(root).filter(|&r| r != begin);
-        shapes.push(Shape {
-            share,
-            begin,
-            origin,
-            first,
-            others,
-            alone,
-            over: over[&id],
-        });
+    for s in &shapes {
+        let root = *roots.entry(s.id).or_insert(s.begin);
+        drafts[s.begin].region = Some(root).filter(|&r| r != s.begin);
     }
     // A loop's begin ends what is open before it.
     for s in &shapes {
@@ -221,74 +161,188 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             a.calls.insert(drafts[s.begin].address, s.begin);
         }
     }
-    let mut more = Vec::new();
+    let sharers = add_others(a, &shapes, &common, drafts);
+    add_ends(a, &shapes, &sharers, drafts);
+    forget_followers(&shapes, &sharers, drafts);
+    for s in shapes.iter().filter(|s| s.alone) {
+        if let Some(cycles) = fused::cycles(a, s.id, s.first, drafts) {
+            drafts[s.begin].rare_mut().cycles = Some(cycles);
+        }
+    }
+    skip_regions(&shapes, drafts);
+}
+
+/// Divisions on different paths that have the code behind them in common, by the name of their results.
+#[derive(Default)]
+struct Common {
+    /// The block that all of them are behind.
+    over: BTreeMap<u64, usize>,
+    /// Their own blocks.
+    with: BTreeMap<u64, Vec<usize>>,
+}
+
+impl Common {
+    fn of(a: &Analysis<'_, '_>, divisions: &BTreeMap<u64, Division>) -> Common {
+        let mut out = Common::default();
+        for (&at, division) in divisions {
+            let name = a.flow.name(at);
+            out.with.entry(name).or_default().push(division.block);
+            let block = out.over.entry(name).or_insert(division.block);
+            while !a.dom.dominates(*block, division.block) {
+                match a.dom.parent(*block) {
+                    Some(parent) => *block = parent,
+                    None => break,
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Adds the begin of the loop that a division begins, if it begins one that is known.
+fn add_shape(
+    a: &Analysis<'_, '_>,
+    division: &Division,
+    common: &Common,
+    drafts: &mut Vec<Draft>,
+) -> Option<Shape> {
+    let at = division.insn.ip();
+    let id = a.flow.name(at);
+    let (over, with) = (common.over[&id], &common.with[&id]);
+    let Some((mut origin, first, others)) = shape(a, id, over, division.by) else {
+        // Source code has no divisions of bytes of its own: C's have the width of int.
+        if division.size == 1 || is_tested_elsewhere(a, division, id, over, drafts) {
+            let begin = add_begin(a, division, drafts);
+            drafts[begin].skip(UNTESTED);
+        }
+        return None;
+    };
+    let origin_of = shares::origin(a, at, division.block, division.by, division.size);
+    if origin_of == shares::Origin::ByHand && !asks_again(a, division, id) {
+        return None;
+    }
+    let alone = with.len() == 1;
+    let divides: BTreeSet<usize> = with.iter().copied().collect();
+    let mut begin = add_begin(a, division, drafts);
+    let share = begin;
+    if origin_of == shares::Origin::Unclear {
+        drafts[begin].skip(NOT_OURS);
+    } else if let Some(why) = again::unswitched(a, id, first, drafts) {
+        drafts[begin].skip(why);
+    } else if let Some(why) = displaced(a, division, (origin, first), &divides) {
+        if again::tests_in_iterations(a, division, first) {
+            drafts[begin].skip("its test is in the cycle of its iterations");
+        } else if alone {
+            origin = place_apart(a, origin, first);
+            begin = again::add_apart(a, share, origin, drafts);
+        } else {
+            drafts[begin].skip(why);
+        }
+    }
+    let apart = [origin];
+    let begins = match share == begin {
+        true => &with[..],
+        false => &apart,
+    };
+    let mut check = |is_wrong: &dyn Fn(&[Draft]) -> bool, why: &'static str| {
+        if drafts[begin].action.is_some() && is_wrong(drafts) {
+            drafts[begin].skip(why);
+        }
+    };
+    let repeats = |drafts: &[Draft]| repeated::passes_by_test(a, id, first, begins, drafts);
+    check(&repeats, repeated::REPEATED);
+    let copied = |drafts: &[Draft]| is_entered_elsewhere(a, (first, &others), &divides, drafts);
+    check(&copied, "its diverging branch exists several times");
+    Some(Shape {
+        id,
+        share,
+        begin,
+        origin,
+        first,
+        others,
+        alone,
+        over,
+    })
+}
+
+/// Adds loops that have others' bounds, and lists those that aren't found. The former.
+fn add_others(
+    a: &mut Analysis<'_, '_>,
+    shapes: &[Shape],
+    common: &Common,
+    drafts: &mut Vec<Draft>,
+) -> Vec<again::Sharer> {
+    let mut sharers = Vec::new();
     let mut listed = BTreeSet::new();
-    for s in &shapes {
+    for s in shapes {
         let count = drafts.len();
-        more.extend(again::add_sharers(a, s, drafts));
+        sharers.extend(again::add_sharers(a, s, drafts));
         let mut added = drafts[count..].iter();
         if added.any(|d| d.outcome == Outcome::Skipped) {
-            listed.insert(a.flow.name(drafts[s.share].address));
+            listed.insert(s.id);
         }
     }
     let closing = a.closing_blocks(drafts);
-    for (&id, blocks) in &with {
-        list_others(a, id, blocks, &closing, &shapes, drafts);
+    for (&id, blocks) in &common.with {
+        list_others(a, id, blocks, &closing, shapes, drafts);
     }
-    for sharer in &more {
+    for sharer in &sharers {
         for &test in &sharer.tests {
             a.calls.insert(drafts[test].address, test);
         }
     }
-    beyond::list(a, &shapes, (&more, &listed), drafts);
-    for s in &shapes {
+    beyond::list(a, shapes, (&sharers, &listed), drafts);
+    sharers
+}
+
+/// Adds the ends of loops.
+fn add_ends(
+    a: &Analysis<'_, '_>,
+    shapes: &[Shape],
+    sharers: &[again::Sharer],
+    drafts: &mut Vec<Draft>,
+) {
+    for s in shapes {
         if drafts[s.begin].action.is_some() {
             a.add_end(s.begin, s.origin, s.first, drafts);
         }
         if drafts[s.begin].action.is_none() && s.share != s.begin {
-            drafts[s.share].skip("the loop whose bounds it has has no probe");
+            drafts[s.share].skip(NO_PROBE);
         }
     }
-    for sharer in &more {
+    for sharer in sharers {
         if drafts[sharer.begin].outcome == Outcome::Patchable {
             sharer.add_end(a, drafts);
         }
     }
-    for s in &shapes {
+}
+
+/// Makes loops that begin behind a barrier, of others that have no probe, loops without one.
+fn forget_followers(shapes: &[Shape], sharers: &[again::Sharer], drafts: &mut [Draft]) {
+    for s in shapes {
         if drafts[s.begin].action.is_some() {
             continue;
         }
         let rare = drafts[s.begin].own_rare();
-        for follower in rare
-            .map(|r| std::mem::take(&mut r.follows))
-            .unwrap_or_default()
-        {
-            again::forget(
-                follower,
-                "the loop whose bounds it has has no probe",
-                drafts,
-            );
+        let followers = rare.map(|r| std::mem::take(&mut r.follows));
+        for follower in followers.unwrap_or_default() {
+            again::forget(follower, NO_PROBE, drafts);
         }
     }
-    for sharer in more.iter().filter(|s| s.tests.is_empty()) {
+    for sharer in sharers.iter().filter(|s| s.tests.is_empty()) {
         if drafts[sharer.begin].outcome == Outcome::Skipped {
             let why = drafts[sharer.begin].reason.clone().unwrap_or_default();
             again::forget(sharer.begin, &why, drafts);
         }
     }
-    for s in shapes.iter().filter(|s| s.alone) {
-        let id = a.flow.name(drafts[s.share].address);
-        if let Some(cycles) = fused::cycles(a, id, s.first, drafts) {
-            drafts[s.begin].rare_mut().cycles = Some(cycles);
-        }
-    }
-    // One region: all of its begins have probes, or none has.
+}
+
+/// All begins of one region have probes, or none has.
+fn skip_regions(shapes: &[Shape], drafts: &mut [Draft]) {
     for begin in shapes.iter().map(|s| s.begin) {
         let root = drafts[begin].region.unwrap_or(begin);
-        let why = drafts[begin]
-            .reason
-            .clone()
-            .filter(|_| drafts[begin].action.is_none());
+        let why = drafts[begin].reason.clone();
+        let why = why.filter(|_| drafts[begin].action.is_none());
         if root != begin
             && let Some(why) = why.or_else(|| drafts[root].reason.clone())
         {

@@ -3,9 +3,10 @@
 use super::{Analysis, Decision};
 use crate::model::{ProbeSpec, Target};
 use crate::scan::calls;
-use crate::scan::dataflow;
 use crate::scan::draft::Draft;
-use crate::scan::value::Value;
+use crate::scan::flow::dataflow;
+use crate::scan::flow::uses::is_call;
+use crate::scan::flow::value::Value;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
@@ -82,7 +83,7 @@ fn query_before(
 ) -> Option<(Instruction, Target, u32)> {
     let mut found = None;
     a.visit(block, |i, insn, state| {
-        if i >= compare || !super::is_call(insn) {
+        if i >= compare || !is_call(insn) {
             return;
         }
         found = match dataflow::callee(a.module, insn, Some(state)) {

@@ -8,7 +8,7 @@ mod def_use;
 mod division;
 mod ends;
 mod fused;
-pub(super) mod kmpc_chunks;
+mod kmpc_chunks;
 mod loops;
 mod master;
 mod place_ends;
@@ -21,11 +21,12 @@ mod ways;
 
 use super::Module;
 use super::cfg::Body;
-use super::dataflow::{self, Flow};
 use super::draft::Draft;
-use super::flow::lift::{Effect, How, Part, Sets};
+use super::flow::comparison::compare_before;
+use super::flow::dataflow::{self, Flow};
+use super::flow::lift::Effect;
+use super::flow::value::{State, Value};
 use super::graph::{Dominators, NaturalLoop};
-use super::value::{State, Value};
 use crate::model::ProbeSpec;
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 use ompfuse_format::abi::Probe;
@@ -245,29 +246,6 @@ impl<'x> Branch<'x> {
     }
 }
 
-/// The comparison whose flags the branch at the block's end reads, and what it does.
-pub(super) fn compare_before(body: &Body, block: usize) -> Option<(usize, Effect)> {
-    let range = body.blocks[block].insns.clone();
-    let last = range.end.checked_sub(1)?;
-    let source = (range.start..last)
-        .rev()
-        .find(|&i| body.insns[i].rflags_modified() != 0 || is_call(&body.insns[i]))?;
-    let equality = matches!(body.insns[last].mnemonic(), Mnemonic::Je | Mnemonic::Jne);
-    let signed = matches!(
-        body.insns[last].mnemonic(),
-        Mnemonic::Jg | Mnemonic::Jge | Mnemonic::Jl | Mnemonic::Jle
-    );
-    let effect = Effect::of(&body.insns[source])?;
-    // Compilers also compare with a constant by subtracting it, when the value isn't needed any more.
-    let compares = effect.how == How::Subtract && effect.a == Part::Operand(0);
-    let fits = match effect.sets {
-        Sets::Comparison => effect.to == Part::None || equality,
-        Sets::Order => equality || signed,
-        _ => false,
-    };
-    (compares && fits).then_some((source, effect))
-}
-
 impl<'m, 'a> Analysis<'m, 'a> {
     /// Of a function whose runtime calls are `drafts[own]`.
     fn new(
@@ -331,13 +309,6 @@ impl<'m, 'a> Analysis<'m, 'a> {
     fn function(&self) -> Option<u32> {
         Some(self.body.function as u32)
     }
-}
-
-fn is_call(insn: &Instruction) -> bool {
-    matches!(
-        insn.flow_control(),
-        FlowControl::Call | FlowControl::IndirectCall
-    )
 }
 
 /// The probe that ends an inlined construct.

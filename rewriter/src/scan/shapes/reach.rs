@@ -1,8 +1,9 @@
 //! What control reaches from a place before it meets something that ends open constructs.
 
-use super::{Analysis, is_call, master};
+use super::{Analysis, master};
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
+use crate::scan::flow::uses::is_call;
 use crate::scan::graph::BlockSet;
 use ompfuse_format::abi::Probe;
 use std::collections::BTreeSet;

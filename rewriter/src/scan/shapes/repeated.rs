@@ -2,12 +2,13 @@
 //! waits behind it, gcc may divide and test once, in front of all rounds.
 
 use super::def_use::changed;
-use super::{Analysis, NaturalLoop, again, is_call};
-use crate::scan::dataflow;
+use super::{Analysis, NaturalLoop, again};
 use crate::scan::draft::Draft;
+use crate::scan::flow::dataflow;
+use crate::scan::flow::uses::is_call;
 use crate::scan::flow::uses::{Place, Uses, slot};
+use crate::scan::flow::value::{State, Value};
 use crate::scan::graph::settle;
-use crate::scan::value::{State, Value};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 
 use super::Analysis;
 use crate::scan::draft::Draft;
-use crate::scan::value::Value;
+use crate::scan::flow::value::Value;
 use ompfuse_format::abi::Probe;
 
 /// Adds the ends of the `single` constructs of a function to `drafts`.

@@ -1,11 +1,12 @@
 //! The comparisons of chunks' starts with the bound, and the probes before them.
 
-use super::super::{Analysis, Decision, NaturalLoop, is_call};
+use super::super::{Analysis, Decision, NaturalLoop};
 use super::forms::FORMS;
 use super::invariant::FromThread;
 use crate::model::ProbeSpec;
-use crate::scan::dataflow;
-use crate::scan::value::Value;
+use crate::scan::flow::dataflow;
+use crate::scan::flow::uses::is_call;
+use crate::scan::flow::value::Value;
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
 use ompfuse_format::abi::{NO_ARG, Probe};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,12 +1,13 @@
 //! What chunks' starts are compared with comes from no thread's number. What a chunk's iterations are compared with, its end, does,
 //! even where compilers compute it in a way that values don't tell: as the smaller of two, say.
 
+use super::super::Analysis;
 use super::super::def_use::changed;
-use super::super::{Analysis, is_call};
-use crate::scan::dataflow;
+use crate::scan::flow::dataflow;
+use crate::scan::flow::uses::is_call;
 use crate::scan::flow::uses::{Place, Uses, place};
+use crate::scan::flow::value::State;
 use crate::scan::graph::settle;
-use crate::scan::value::State;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};

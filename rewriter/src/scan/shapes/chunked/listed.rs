@@ -6,7 +6,7 @@
 use super::super::{Analysis, NaturalLoop};
 use super::compare::UNCOMPARED;
 use super::rank_tests;
-use crate::scan::value::Value;
+use crate::scan::flow::value::Value;
 
 /// Why chunks have no probe in a cycle that is no natural loop.
 const IRREDUCIBLE: &str = "its chunks' cycle is entered in several places";

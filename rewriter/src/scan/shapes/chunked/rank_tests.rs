@@ -4,7 +4,7 @@
 use super::super::{Analysis, Decision, NaturalLoop, master};
 use super::compare::{begins_chunks, constant_bound, leads_into};
 use super::forms::Question;
-use crate::scan::value::Value;
+use crate::scan::flow::value::Value;
 use ompfuse_patterns::Query;
 use std::collections::BTreeSet;
 

@@ -3,13 +3,14 @@
 //! grows by one in each round: rounds that were peeled off or unrolled would leave another number, or grow it by more.
 
 use super::super::def_use::changed;
-use super::super::{Analysis, NaturalLoop, is_call};
-use crate::scan::dataflow::{self, number};
+use super::super::{Analysis, NaturalLoop};
+use crate::scan::flow::dataflow::{self, number};
 use crate::scan::flow::lift::{self, Effect, Part};
+use crate::scan::flow::slots::Slot;
+use crate::scan::flow::uses::is_call;
 use crate::scan::flow::uses::{self, is_write, slot};
+use crate::scan::flow::value::{State, Value};
 use crate::scan::graph::settle;
-use crate::scan::slots::Slot;
-use crate::scan::value::{State, Value};
 use iced_x86::{Instruction, InstructionInfoFactory, Register};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,13 +1,13 @@
 //! Executing instructions with numbers.
 
 use super::Run;
-use crate::scan::dataflow::{self, Callee};
+use crate::scan::flow::dataflow::{self, Callee};
 use crate::scan::flow::lift::{self, Effect, How, Part};
+use crate::scan::flow::ops::VOLATILE;
+use crate::scan::flow::slots::Slot;
+use crate::scan::flow::uses::is_call;
+use crate::scan::flow::value::{State, Value};
 use crate::scan::flow::{Flags, mask};
-use crate::scan::ops::VOLATILE;
-use crate::scan::shapes::is_call;
-use crate::scan::slots::Slot;
-use crate::scan::value::{State, Value};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use std::collections::BTreeMap;
 

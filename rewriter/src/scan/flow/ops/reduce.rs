@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::scan::Module;
-use crate::scan::dataflow::{self, number};
+use crate::scan::flow::dataflow::{self, number};
 use crate::scan::flow::lift::{self, Effect, How, Part};
 use crate::scan::flow::uses::{self, is_write};
 use crate::thunk::through;

@@ -1,9 +1,9 @@
 //! Where an indirect jump leads: into the function through a table, or out of it.
 
-use super::Module;
-use super::decode::{Decoded, Joins};
 use super::guard::{self, Limit};
-use super::image::Kind;
+use super::{Decoded, Joins};
+use crate::scan::Module;
+use crate::scan::image::Kind;
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! What an [`Op`] does to the values of registers and stack slots.
 
-use super::Module;
+use super::super::Module;
 use super::ops::{CALLEE, CONST, Kind, MEMORY, NONE, Op};
 use super::slots::Slot;
 use super::value::{State, Value};

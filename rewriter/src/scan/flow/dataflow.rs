@@ -1,8 +1,8 @@
 //! Forward constant propagation over a function's registers and stack slots.
 
-use super::Module;
-use super::cfg::Body;
-use super::flow::lift::{self, Part};
+use super::super::Module;
+use super::super::cfg::Body;
+use super::lift::{self, Part};
 use super::ops::{Op, Ops};
 use super::refinement::{Learnt, Refinement};
 use super::slots::Slot;

@@ -4,10 +4,10 @@
 //! computes with it, and where that path meets the others' they have registers in common. And behind a cycle that counts up to the number of threads, as those
 //! that sum up a `task_reduction`, it takes the counter in place of the number.
 
-use super::cfg::Body;
+use super::super::cfg::Body;
+use super::comparison::compare_before;
 use super::dataflow::{number, operand};
-use super::flow::lift::{self, Part};
-use super::shapes::compare_before;
+use super::lift::{self, Part};
 use super::value::{State, Value};
 use iced_x86::{Mnemonic, Register};
 use ompfuse_patterns::Query;

@@ -3,8 +3,8 @@
 //! Values are followed through the instructions that run one behind the other up to the jump. A comparison counts only if it
 //! is of the number that the table is indexed with, or of what that was made of; and only if no known branch leads in between.
 
-use super::flow::lift::{self, Effect, How, Part, Sets};
-use super::flow::uses::{self, is_write};
+use crate::scan::flow::lift::{self, Effect, How, Part, Sets};
+use crate::scan::flow::uses::{self, is_write};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 
 /// How many entries a table has.

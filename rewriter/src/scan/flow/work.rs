@@ -1,7 +1,7 @@
 //! The order in which blocks are looked at when values are followed through a function.
 
-use super::cfg::Body;
-use super::graph::post_order;
+use super::super::cfg::Body;
+use super::super::graph::post_order;
 
 /// A function's blocks, each after those that lead to it, but for what leads back. Compilers put code that is seldom executed last:
 /// who went by addresses would follow the rest of a function once more for every piece of it.

@@ -5,14 +5,14 @@ mod reduce;
 
 pub(super) use reduce::Reducer;
 
-use super::Module;
-use super::cfg::Body;
+use super::super::Module;
+use super::super::cfg::Body;
 use super::slots::Slot;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// Registers that a call may change: rax, rcx, rdx, rsi, rdi, r8 ... r11.
-pub(super) const VOLATILE: u16 = 0b1111_1100_0111;
+pub(in crate::scan) const VOLATILE: u16 = 0b1111_1100_0111;
 
 /// In place of a register: nothing, or nothing known.
 pub(super) const NONE: u8 = 16;

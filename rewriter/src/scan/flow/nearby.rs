@@ -1,9 +1,9 @@
 //! Arguments of a call as the instructions shortly before it tell: enough for most calls, and much quicker than following
 //! values through the whole function. What isn't told there is unclear, never guessed.
 
-use super::Module;
-use super::cfg::Body;
-use super::graph::Dominators;
+use super::super::Module;
+use super::super::cfg::Body;
+use super::super::graph::Dominators;
 use super::ops::{CALLEE, CONST, Kind, MEMORY, NONE, Op, Reducer};
 use super::value::Value;
 use std::cell::{Cell, OnceCell, RefCell};
