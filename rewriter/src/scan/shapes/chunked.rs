@@ -8,22 +8,21 @@ mod invariant;
 mod listed;
 mod rank_tests;
 
+use super::found::{Found, Place, Why};
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
 use crate::scan::draft::Draft;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::value::{State, Value};
-use compare::UNCOMPARED;
-use forms::{Dealt, Found, Question, dealt};
+use forms::{Dealt, Form, Question, dealt};
 use iced_x86::{ConditionCode, Instruction, Mnemonic};
 pub(super) use invariant::FromThread;
 use ompfuse_format::Construct;
-use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Adds the chunked static loops of a function to `drafts`.
-pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
+/// The chunked static loops of a function.
+pub(super) fn find(a: &Analysis<'_, '_>, drafts: &[Draft]) -> Vec<Found> {
     let candidates = candidates(a);
     let cycles = Cycles::of(a, &candidates, drafts);
     let loops: Vec<(u64, Dealt<'_>)> = cycles
@@ -45,26 +44,24 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         true => Construct::Distribute,
         false => Construct::Loop,
     };
-    let mut listed: BTreeMap<u64, &'static str> = BTreeMap::new();
-    let of_loops = |listed: &mut BTreeMap<u64, &'static str>, cycle: &NaturalLoop, why| {
+    let mut listed: BTreeMap<u64, Why> = BTreeMap::new();
+    let of_loops = |listed: &mut BTreeMap<u64, Why>, cycle: &NaturalLoop, why| {
         let begin = a.body.blocks[cycle.header].start;
         listed.entry(begin).or_insert(why);
     };
     for (cycle, _) in &cycles.uncompared {
-        of_loops(&mut listed, cycle, UNCOMPARED);
+        of_loops(&mut listed, cycle, Why::Uncompared);
     }
-    for (at, dealt) in loops.iter().filter(|(at, _)| !in_chunk(*at)) {
-        add(
-            a,
-            construct,
-            *at,
-            dealt.as_ref().map(|(_, probes)| probes).map_err(|why| *why),
-            drafts,
-        );
-    }
+    let all = loops.iter().filter(|(at, _)| !in_chunk(*at));
+    let mut out: Vec<Found> = all
+        .map(|(at, dealt)| match dealt {
+            Ok((_, probes)) => found(construct, *at, Ok(probes)),
+            Err(why) => found(construct, *at, Err(*why)),
+        })
+        .collect();
     // A loop behind the one whose chunks it is compared in is asked for by that one's way out: it is listed where its own cycle begins.
     for (at, dealt) in loops.iter().filter(|(at, _)| in_chunk(*at)) {
-        let Err(why) = dealt else { continue };
+        let Err(why) = *dealt else { continue };
         let forms = cycles.compared[at].iter().map(|f| f.0[0]);
         let is_apart = |c: &&NaturalLoop| {
             let mut all = recorded.clone().flat_map(|(_, l)| &l.0);
@@ -74,19 +71,19 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             of_loops(&mut listed, cycle, why);
         }
     }
-    for (cycle, why) in &others(a, &candidates, &cycles) {
-        of_loops(&mut listed, cycle, why);
+    for (cycle, why) in others(a, &candidates, &cycles) {
+        of_loops(&mut listed, &cycle, why);
     }
-    for (at, why) in listed.into_iter().filter(|(at, _)| !in_chunk(*at)) {
-        add(a, construct, at, Err(why), drafts);
-    }
+    let listed = listed.into_iter().filter(|(at, _)| !in_chunk(*at));
+    out.extend(listed.map(|(at, why)| found(construct, at, Err(why))));
+    out
 }
 
 /// Cycles of chunks.
 #[derive(Default)]
 struct Cycles<'x> {
     /// The forms of each loop, by the comparison of its first chunk.
-    compared: BTreeMap<u64, Vec<Found<'x>>>,
+    compared: BTreeMap<u64, Vec<Form<'x>>>,
     /// Those whose first chunk isn't compared in front of them, and the question that chooses the threads that come to them.
     uncompared: Vec<(&'x NaturalLoop, Option<Question>)>,
 }
@@ -118,7 +115,7 @@ impl<'x> Cycles<'x> {
         // Threads that go on in different forms of a loop come to one of them all the same.
         let is_shared =
             |asked: Option<Question>| asked.is_none_or(|(q, _)| one_sided[&q].len() > 1);
-        let are_shared = |forms: &[Found<'_>]| forms.iter().all(|f| is_shared(f.2));
+        let are_shared = |forms: &[Form<'_>]| forms.iter().all(|f| is_shared(f.2));
         out.compared.retain(|_, forms| are_shared(forms));
         out.uncompared.retain(|(_, asked)| is_shared(*asked));
         out
@@ -146,7 +143,7 @@ impl<'x> Cycles<'x> {
         self.uncompared.extend(behind.map(|o| (*o, asked)));
         others.push(cycle);
         // What is around the loop's own cycle is known with it; what is beside it is another form.
-        let has = |f: &Found<'_>, c: &NaturalLoop| f.0.iter().any(|o| o.header == c.header);
+        let has = |f: &Form<'_>, c: &NaturalLoop| f.0.iter().any(|o| o.header == c.header);
         let forms = self.compared.entry(at).or_default();
         let new = (candidate.cycles.clone(), candidate.minimum, asked);
         if !forms.iter().any(|f| has(f, cycle)) {
@@ -216,7 +213,7 @@ fn others(
     a: &Analysis<'_, '_>,
     candidates: &[Candidate<'_>],
     cycles: &Cycles<'_>,
-) -> Vec<(NaturalLoop, &'static str)> {
+) -> Vec<(NaturalLoop, Why)> {
     let is_known = |stride: usize| {
         let mut of_it = candidates
             .iter()
@@ -272,35 +269,17 @@ fn asks(a: &Analysis<'_, '_>, wanted: Query) -> bool {
     })
 }
 
-/// Adds a loop that begins at `at`, with its probes or the reason why it has none.
-fn add(
-    a: &Analysis<'_, '_>,
-    construct: Construct,
-    at: u64,
-    probes: Result<&BTreeMap<u64, ProbeSpec>, &'static str>,
-    drafts: &mut Vec<Draft>,
-) {
-    let draft = |at: u64, edge: Edge| {
-        let mut draft = Draft::new(at, construct, edge);
-        draft.function = a.function();
-        draft.detail = Some("static, chunk".into());
-        draft
-    };
-    let begin = drafts.len();
-    drafts.push(draft(at, Edge::Begin));
-    let probes = match probes {
-        Ok(probes) => probes,
-        Err(why) => return drafts[begin].skip(why),
-    };
-    for (&place, probe) in probes {
-        if place == at {
-            drafts[begin].inline(*probe);
-        } else {
-            let mut next = draft(place, Edge::Next);
-            next.region = Some(begin);
-            next.inline(*probe);
-            drafts.push(next);
-        }
+/// A loop that begins at `at`, with its probes or the reason why it has none.
+fn found(construct: Construct, at: u64, probes: Result<&BTreeMap<u64, ProbeSpec>, Why>) -> Found {
+    let first = probes.and_then(|all| all.get(&at).ok_or(Why::Unclear));
+    let next = probes.into_iter().flatten().filter(|p| *p.0 != at);
+    Found {
+        construct,
+        detail: "static, chunk",
+        at,
+        place: first.map(|probe| Place::Inline(*probe)),
+        next: next.map(|(at, probe)| (*at, *probe)).collect(),
+        branch: None,
     }
 }
 

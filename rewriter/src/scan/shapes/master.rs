@@ -1,78 +1,75 @@
 //! gcc's `master` and `masked`: a comparison of the thread's number with a constant, or code that looks the same.
 
+use super::found::{Found, Place};
 use super::{Analysis, Decision};
 use crate::model::{ProbeSpec, Target};
 use crate::scan::calls;
-use crate::scan::draft::Draft;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::value::Value;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
-use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
 use std::collections::BTreeSet;
 
-/// Adds the `master` blocks of a function to `drafts`.
-pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
-    // Chunks of a single iteration are asked for in the same way.
-    let of_chunks = |d: &&Draft| d.detail.as_deref() == Some("static, chunk") && d.record.is_none();
-    let chunks: BTreeSet<u64> = drafts.iter().filter(of_chunks).map(|d| d.address).collect();
-    for (&block, decision) in &a.decisions {
-        if chunks.contains(&a.body.insns[decision.compare].ip()) {
-            continue;
-        }
-        let Some(filter) = filter(decision) else {
-            continue;
-        };
-        let Some(entered) = entered(a, block, decision) else {
-            continue;
-        };
-        if a.post.parent(block) == Some(entered) {
-            continue;
-        }
-        let draft = begin(a, block, decision, filter, entered);
-        drafts.push(draft);
-        a.add_end(drafts.len() - 1, block, block, drafts);
-    }
+/// The `master` blocks of a function; `chunks`: its loops with chunks, whose single iterations are asked for in the same way.
+pub(super) fn find(a: &Analysis<'_, '_>, chunks: &[Found]) -> Vec<Found> {
+    let begins = chunks.iter().map(|f| f.at);
+    let next = chunks.iter().flat_map(|f| f.next.iter().map(|n| n.0));
+    let chunks: BTreeSet<u64> = begins.chain(next).collect();
+    let all = a.decisions.iter().filter_map(|(&block, decision)| {
+        let is_chunk = chunks.contains(&a.body.insns[decision.compare].ip());
+        let filter = filter(decision).filter(|_| !is_chunk)?;
+        let entered = entered(a, block, decision)?;
+        let is_passed = a.post.parent(block) != Some(entered);
+        is_passed.then(|| found(a, block, decision, filter, entered))
+    });
+    all.collect()
 }
 
-/// The begin: at the call that asks for the thread's number, if that stands right before, else before the comparison.
-fn begin(
+/// It begins at the call that asks for the thread's number, if that stands right before, else before the comparison.
+fn found(
     a: &Analysis<'_, '_>,
     block: usize,
     decision: &Decision,
     filter: i64,
     entered: usize,
-) -> Draft {
+) -> Found {
     let compare = &a.body.insns[decision.compare];
     let mut spec = ProbeSpec {
         width: 4,
         param: filter,
         ..ProbeSpec::bare(Probe::MasterQuery)
     };
-    let mut draft = Draft::new(compare.ip(), Construct::Master, Edge::Begin);
-    if let Some((call, target, number)) = query_before(a, block, decision.compare) {
-        draft = Draft::new(call.ip(), Construct::Master, Edge::Begin);
-        draft.entry = Some(number);
-        draft.call(call.len() as u8, false, target, spec);
-    } else {
-        spec.probe = Probe::InlineMaster;
-        let register = (0..2)
-            .filter(|&op| compare.op_kind(op) == OpKind::Register)
-            .find_map(|op| dataflow::number(compare.op_register(op)));
-        if let Some(register) = register {
-            spec.args[0] = register as u8;
+    let (at, place) = match query_before(a, block, decision.compare) {
+        Some((call, target, number)) => (
+            call.ip(),
+            Place::Call(spec, call.len() as u8, target, number),
+        ),
+        None => {
+            spec.probe = Probe::InlineMaster;
+            let register = (0..2)
+                .filter(|&op| compare.op_kind(op) == OpKind::Register)
+                .find_map(|op| dataflow::number(compare.op_register(op)));
+            if let Some(register) = register {
+                spec.args[0] = register as u8;
+            }
+            let place = match fallback(a, block, entered, register) {
+                Some(other) => Place::InlineOr(spec, other),
+                None => Place::Inline(spec),
+            };
+            (compare.ip(), place)
         }
-        if let Some(place) = fallback(a, block, entered, register) {
-            draft.rare_mut().fallback = Some(place);
-        }
-        draft.inline(spec);
+    };
+    Found {
+        construct: Construct::Master,
+        detail: "or equivalent",
+        at,
+        place: Ok(place),
+        next: Vec::new(),
+        branch: Some(block),
     }
-    draft.function = a.function();
-    draft.detail = Some("or equivalent".into());
-    draft
 }
 
 /// The call of `omp_get_thread_num` before an instruction of the block, no other call being between.

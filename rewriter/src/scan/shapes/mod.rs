@@ -7,6 +7,7 @@ mod copies;
 mod def_use;
 mod division;
 mod ends;
+mod found;
 mod fused;
 mod kmpc_chunks;
 mod loops;
@@ -153,15 +154,18 @@ pub(crate) fn find(
     }
     let parts = (decisions, noticed);
     let mut analysis = Analysis::new(module, body, flow, outlined, own, parts, drafts);
-    if queried {
-        loops::find(&mut analysis, drafts);
-        chunked::find(&analysis, drafts);
+    if !queried {
+        kmpc_chunks::find(&analysis, drafts);
+        single::find(&analysis, drafts);
+        return analysis.asked.get();
     }
+    loops::find(&mut analysis, drafts);
+    let chunks = chunked::find(&analysis, drafts);
+    let masters = master::find(&analysis, &chunks);
+    found::add(&analysis, chunks, drafts);
     kmpc_chunks::find(&analysis, drafts);
     single::find(&analysis, drafts);
-    if queried {
-        master::find(&analysis, drafts);
-    }
+    found::add(&analysis, masters, drafts);
     analysis.asked.get()
 }
 

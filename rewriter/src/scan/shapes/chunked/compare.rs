@@ -1,7 +1,7 @@
 //! The comparisons of chunks' starts with the bound, and the probes before them.
 
+use super::super::found::Why;
 use super::super::{Analysis, Decision, NaturalLoop};
-use super::forms::FORMS;
 use super::invariant::FromThread;
 use crate::model::ProbeSpec;
 use crate::scan::flow::dataflow;
@@ -11,12 +11,6 @@ use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
 use ompfuse_format::abi::{NO_ARG, Probe};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) const UNCOMPARED: &str = "its first chunk begins without a comparison";
-
-pub(super) const SEVERAL: &str = "its chunks end in several places";
-
-pub(super) const UNCLEAR: &str = "its comparison with the bound is of a form without probe";
-
 /// Every chunk passes one comparison: the first one, or one that leaves the cycle. Their probes, by address; `minimum`: chunks may
 /// have more than one iteration; `is_only`: the loop has no other form.
 pub(super) fn comparisons(
@@ -24,7 +18,7 @@ pub(super) fn comparisons(
     at: u64,
     cycle: &NaturalLoop,
     (minimum, is_only): (bool, bool),
-) -> Result<BTreeMap<u64, ProbeSpec>, &'static str> {
+) -> Result<BTreeMap<u64, ProbeSpec>, Why> {
     let address = |block: usize| {
         a.decisions
             .get(&block)
@@ -32,39 +26,42 @@ pub(super) fn comparisons(
     };
     let ways_out = ways_out(a, cycle);
     if ways_out.len() != 1 && (minimum || !are_alike(a, &ways_out, cycle)) {
-        return Err(SEVERAL);
+        return Err(Why::SeveralEnds);
     }
     let first = a
         .decisions
         .keys()
         .copied()
         .find(|&b| address(b) == Some(at))
-        .ok_or(UNCLEAR)?;
+        .ok_or(Why::Unclear)?;
     if !begins_chunks(a, first, cycle) || ways_out.len() != 1 && cycle.blocks.contains(&first) {
-        return Err(UNCOMPARED);
+        return Err(Why::Uncompared);
     }
     // gcc may have another form of the loop for a single thread, say, in which nothing is compared.
     let succs = &a.body.blocks[first].succs;
     let mut entered = succs.iter().filter(|&&s| leads_into(a, first, s, cycle));
     let enters = |&s: &usize| a.post.dominates(cycle.header, s);
     match cycle.blocks.contains(&first) {
-        false if is_only && !entered.all(enters) => return Err(FORMS),
-        true if !is_only => return Err(FORMS),
+        false if is_only && !entered.all(enters) => return Err(Why::Forms),
+        true if !is_only => return Err(Why::Forms),
         _ => {}
     }
     let bounds: BTreeSet<_> = ways_out.iter().map(|&b| bound(a, b)).collect();
     if bounds != BTreeSet::from([bound(a, first)]) {
-        return Err(UNCLEAR);
+        return Err(Why::Unclear);
     }
     // Iterations are compared with what is a chunk's own.
     let from_thread = a.from_thread.get_or_init(|| FromThread::of(a));
     let mut all = std::iter::once(first).chain(ways_out.iter().copied());
     if all.any(|b| bound_operand(a, b).is_none_or(|op| from_thread.is_compared(a, b, op))) {
-        return Err(UNCLEAR);
+        return Err(Why::Unclear);
     }
     let mut out = BTreeMap::new();
     for block in std::iter::once(first).chain(ways_out) {
-        out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
+        out.insert(
+            address(block).ok_or(Why::Unclear)?,
+            comparison(a, block, cycle)?,
+        );
     }
     Ok(out)
 }
@@ -191,11 +188,7 @@ pub(super) fn start_operand(decision: &Decision) -> Option<u32> {
 }
 
 /// The probe before a comparison of a chunk's start with the bound, which decides whether the cycle is entered or left.
-fn comparison(
-    a: &Analysis<'_, '_>,
-    block: usize,
-    cycle: &NaturalLoop,
-) -> Result<ProbeSpec, &'static str> {
+fn comparison(a: &Analysis<'_, '_>, block: usize, cycle: &NaturalLoop) -> Result<ProbeSpec, Why> {
     comparison_if(a, block, |side| leads_into(a, block, side, cycle))
 }
 
@@ -204,9 +197,9 @@ pub(super) fn comparison_if(
     a: &Analysis<'_, '_>,
     block: usize,
     enters: impl Fn(usize) -> bool,
-) -> Result<ProbeSpec, &'static str> {
-    let decision = a.decisions.get(&block).ok_or(UNCLEAR)?;
-    let start_at = start_operand(decision).ok_or(UNCLEAR)?;
+) -> Result<ProbeSpec, Why> {
+    let decision = a.decisions.get(&block).ok_or(Why::Unclear)?;
+    let start_at = start_operand(decision).ok_or(Why::Unclear)?;
     // Is another chunk executed where the branch is taken, or where it is not?
     let target = decision.branch.near_branch_target();
     let enters = |start: u64| {
@@ -216,7 +209,7 @@ pub(super) fn comparison_if(
     let taken = match (enters(target), enters(decision.branch.next_ip())) {
         (true, false) => true,
         (false, true) => false,
-        _ => return Err(UNCLEAR),
+        _ => return Err(Why::Unclear),
     };
     // The order `first operand ? second operand` under which it is.
     let condition = match taken {
@@ -237,7 +230,7 @@ pub(super) fn comparison_if(
         C::be => (false, true, true),
         C::a => (true, false, true),
         C::ae => (false, false, true),
-        _ => return Err(UNCLEAR),
+        _ => return Err(Why::Unclear),
     };
     probe(&a.body.insns[decision.compare], start_at, order)
 }
@@ -248,17 +241,17 @@ pub(super) fn probe(
     insn: &Instruction,
     start_at: u32,
     (strict, less, unsigned): (bool, bool, bool),
-) -> Result<ProbeSpec, &'static str> {
+) -> Result<ProbeSpec, Why> {
     // What is compared with, where no operand is.
     let implied = match insn.mnemonic() {
         Mnemonic::Cmp => None,
         Mnemonic::Test => Some(0),
         Mnemonic::Dec if start_at == 0 && insn.op0_kind() == OpKind::Register => Some(1),
-        _ => return Err(UNCLEAR),
+        _ => return Err(Why::Unclear),
     };
     let bound_at = 1 - start_at;
     if less != (start_at == 0) {
-        return Err(UNCLEAR);
+        return Err(Why::Unclear);
     }
     let mut args = [NO_ARG; 8];
     let (mut param, mut second) = (0, implied.unwrap_or(0));
@@ -275,10 +268,10 @@ pub(super) fn probe(
             continue;
         }
         if insn.op_kind(at) == OpKind::Memory {
-            args[2] = base_alone(insn).ok_or("its bound is in memory that no register leads to")?;
+            args[2] = base_alone(insn).ok_or(Why::InMemory)?;
             param = insn.memory_displacement64().cast_signed();
         } else if at == start_at || !ends_with_constant {
-            args[arg] = dataflow::number(insn.op_register(at)).ok_or(UNCLEAR)? as u8;
+            args[arg] = dataflow::number(insn.op_register(at)).ok_or(Why::Unclear)? as u8;
         }
     }
     let width = match insn.op_kind(start_at) {

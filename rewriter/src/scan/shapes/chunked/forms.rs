@@ -1,39 +1,34 @@
 //! The forms that gcc makes of one loop with chunks, behind one comparison of the first chunk.
 
+use super::super::found::Why;
 use super::super::{Analysis, NaturalLoop};
-use super::compare::{UNCLEAR, UNCOMPARED, comparisons, leads_into};
+use super::compare::{comparisons, leads_into};
 use crate::model::ProbeSpec;
 use crate::scan::cfg::Exit;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why chunks have no probe where threads take different ways to them.
-pub(super) const FORMS: &str = "it has other forms that its chunks may be executed in";
-
 /// The cycles of a loop's chunks, one for each of its forms, and its probes by address; or why there are none.
-pub(super) type Dealt<'x> = Result<(Vec<&'x NaturalLoop>, BTreeMap<u64, ProbeSpec>), &'static str>;
-
-/// One form of a loop.
-pub(super) type Form<'x> = Result<(&'x NaturalLoop, BTreeMap<u64, ProbeSpec>), &'static str>;
+pub(super) type Dealt<'x> = Result<(Vec<&'x NaturalLoop>, BTreeMap<u64, ProbeSpec>), Why>;
 
 /// The loop whose first comparison with the bound is at `at`. Behind that gcc may ask for something that is the same in all iterations
 /// (the distance of an array's elements, often), and have a form of the loop for each answer.
-pub(super) fn dealt<'x>(a: &Analysis<'_, '_>, at: u64, forms: &[Found<'x>]) -> Dealt<'x> {
+pub(super) fn dealt<'x>(a: &Analysis<'_, '_>, at: u64, forms: &[Form<'x>]) -> Dealt<'x> {
     if forms.iter().any(|(_, _, asked)| asked.is_some()) {
-        return Err(FORMS);
+        return Err(Why::Forms);
     }
     let mut cycles = Vec::new();
     let mut probes = BTreeMap::new();
     for (candidates, minimum, _) in forms {
         let (cycle, own) = form(a, at, candidates, *minimum, forms.len() == 1)?;
         if probes.get(&at).is_some_and(|p| own.get(&at) != Some(p)) {
-            return Err(UNCLEAR);
+            return Err(Why::Unclear);
         }
         cycles.push(cycle);
         probes.extend(own);
     }
     match forms.len() == 1 || is_one_entered(a, at, &cycles) {
         true => Ok((cycles, probes)),
-        false => Err(FORMS),
+        false => Err(Why::Forms),
     }
 }
 
@@ -44,12 +39,12 @@ fn form<'x>(
     cycles: &[&'x NaturalLoop],
     minimum: bool,
     is_only: bool,
-) -> Form<'x> {
-    let mut why = UNCLEAR;
+) -> Result<(&'x NaturalLoop, BTreeMap<u64, ProbeSpec>), Why> {
+    let mut why = Why::Unclear;
     for cycle in cycles {
         match comparisons(a, at, cycle, (minimum, is_only)) {
             Ok(probes) => return Ok((cycle, probes)),
-            Err(reason) if why != UNCOMPARED => why = reason,
+            Err(reason) if why != Why::Uncompared => why = reason,
             Err(_) => {}
         }
     }
@@ -57,7 +52,7 @@ fn form<'x>(
 }
 
 /// The cycles of a loop, whether a minimum is chosen, and the question that only some threads come to it behind, with the way they take.
-pub(super) type Found<'x> = (Vec<&'x NaturalLoop>, bool, Option<Question>);
+pub(super) type Form<'x> = (Vec<&'x NaturalLoop>, bool, Option<Question>);
 
 /// A block that asks which thread this is, and the way on which it goes to a cycle.
 pub(super) type Question = (usize, usize);
