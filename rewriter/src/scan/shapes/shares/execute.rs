@@ -5,10 +5,10 @@ use crate::scan::flow::dataflow::{self, Callee};
 use crate::scan::flow::lift::{self, Effect, How, Part};
 use crate::scan::flow::ops::VOLATILE;
 use crate::scan::flow::slots::Slot;
-use crate::scan::flow::uses::is_call;
+use crate::scan::flow::uses::{is_call, written};
 use crate::scan::flow::value::{State, Value};
 use crate::scan::flow::{Flags, mask};
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::BTreeMap;
 
 /// Numbers in registers and stack slots, and the flags; what isn't here is asked of the data flow.
@@ -134,6 +134,11 @@ impl Run<'_, '_, '_> {
             }
             if insn.op_count() > 0 {
                 self.set(m, state, insn, Part::Operand(0), None);
+            }
+            // Some write registers that they don't name: `mul`, `cdq`.
+            let written = written(&mut InstructionInfoFactory::new(), insn);
+            for n in (0..16).filter(|n| written >> n & 1 == 1) {
+                m.regs[n] = None;
             }
             return;
         };
