@@ -278,7 +278,12 @@ impl Recording {
         }
     }
 
-    /// The same once something was done with the runs. Where that failed, a program that failed has its status handed on all the
+    /// The signal that asked this command to end meanwhile.
+    pub(crate) fn interrupted(&self) -> Option<i32> {
+        self.interrupted
+    }
+
+    /// [`Self::status`] once something was done with the runs. Where that failed, a program that failed has its status handed on all the
     /// same.
     pub(crate) fn status_after(&self, done: Result<()>) -> Result<u8> {
         match done {

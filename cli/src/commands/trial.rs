@@ -1,10 +1,12 @@
 //! `ompfuse try`.
 
 mod candidates;
+mod folder;
 mod outputs;
 mod turns;
 mod view;
 
+use crate::interrupt::{self, Interrupted};
 use crate::launch::{self, Input, Stdout};
 use crate::output::{self, note};
 use crate::recording::{self, Recording, RecordingArgs};
@@ -14,6 +16,7 @@ use crate::select::set::Set;
 use crate::{atomic, load, memory, progress};
 use anyhow::{Context, Result, bail};
 use clap::{Args as _, FromArgMatches};
+use folder::Folder;
 use ompfuse_report::Report;
 use ompfuse_report::compare::statistics::paired::Paired;
 use outputs::{Judge, Judged};
@@ -161,21 +164,23 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// The original, recorded once. Where its output goes.
-fn recorded(args: &Args, stdout: &Path) -> Result<Recording> {
+/// The original, recorded once. `stdout`: where its output goes.
+fn recorded(args: &Args, folder: &Folder, stdout: &Path) -> Result<Recording> {
     let parser = RecordingArgs::augment_args(clap::Command::new("try").no_binary_name(true));
     let fixed = ["--events=none", "--context-depth=none"].map(OsString::from);
-    let output = args.output.iter().flat_map(|output| {
-        let folder = output.folder.clone().into_os_string();
-        [OsString::from("-o"), folder]
-    });
+    let path = folder.path.to_string_lossy().replace('%', "%%");
+    let output = ["-o".into(), path].map(OsString::from);
     let all = fixed
         .into_iter()
         .chain(output)
         .chain([OsString::from("--")]);
     let matches = parser.try_get_matches_from(all.chain(args.command.iter().cloned()))?;
     let recording = RecordingArgs::from_arg_matches(&matches)?;
-    recording::record(&recording, Stdout::File(stdout.to_owned()))
+    let recording = recording::record(&recording, Stdout::File(stdout.to_owned()))?;
+    match recording.interrupted() {
+        Some(signal) => Err(Interrupted(signal).into()),
+        None => Ok(recording),
+    }
 }
 
 fn tried(args: &Args) -> Result<(Answer, u8)> {
@@ -196,6 +201,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         variants: vec![],
         folder,
         stdin,
+        hold: interrupt::hold(),
         judge: Judge {
             check: args.check.as_deref(),
             own: outputs::Difference::More,
@@ -213,7 +219,9 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     for set in &sets {
         trial.patch("checked", set)?;
     }
-    let recording = recorded(args, &trial.file(RECORDED))?;
+    let wanted = args.output.as_ref().map(|output| output.folder.as_path());
+    let folder = Folder::new(wanted)?;
+    let recording = recorded(args, &folder, &trial.file(RECORDED))?;
     output::mute(true); // the patched copy is told of once
     let mut status = recording.status();
     if status == 0 {
@@ -236,7 +244,10 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     let helping = all.filter_map(|(at, v)| Some((at, v.helps()?)));
     let best = helping.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
     let answer = Answer {
-        folder: recording.folder,
+        folder: match status {
+            0 => folder.keep(),
+            _ => folder.path.clone(),
+        },
         original_s: times.get(times.len() / 2).copied(),
         best,
         variants: trial.variants,

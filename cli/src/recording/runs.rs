@@ -22,6 +22,7 @@ use ompfuse_format::run::{
     BEGUN_FILE, ENV_CHEAP, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_REGION_EVENTS, ENV_ROTATE, Exit,
     ModuleStatus, RankEnd, RankState, RunModule, TAKES_TURNS,
 };
+use signal_hook::consts::SIGINT;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -153,8 +154,8 @@ impl Recorder<'_> {
             held::clear(&path);
             meeting.end(&path);
         }
-        self.tell_failure(ended.exit);
         self.recording.interrupted = ended.interrupted;
+        self.tell_failure(ended.exit);
         match headed {
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => {
@@ -221,22 +222,29 @@ impl Recorder<'_> {
         }
     }
 
+    /// Somebody has stopped this command and the program from the terminal, and knows that.
+    fn is_stopped(&self) -> bool {
+        self.recording.interrupted == Some(SIGINT)
+    }
+
     /// Says how the program failed, if it did; its status is handed on.
     fn tell_failure(&mut self, exit: Exit) {
         let failed = launch::status_of(exit);
         if failed == 0 {
             return;
         }
-        let program = Path::new(self.program.name).display();
-        let rank = self
-            .meeting
-            .as_ref()
-            .map(|m| format!(" (rank {})", m.rank()));
-        say(format_args!(
-            "{program}{} failed: {}",
-            rank.unwrap_or_default(),
-            launch::describe(exit)
-        ));
+        if !self.is_stopped() {
+            let program = Path::new(self.program.name).display();
+            let rank = self
+                .meeting
+                .as_ref()
+                .map(|m| format!(" (rank {})", m.rank()));
+            say(format_args!(
+                "{program}{} failed: {}",
+                rank.unwrap_or_default(),
+                launch::describe(exit)
+            ));
+        }
         if self.recording.status == 0 {
             self.recording.status = failed;
         }
@@ -354,7 +362,9 @@ impl Recorder<'_> {
     fn nothing(&self, run: &Path, strays: &[Stray]) -> Result<Then> {
         let run = run.display();
         if self.recording.status() != 0 {
-            note(format_args!("nothing was recorded in {run}"));
+            if !self.is_stopped() {
+                note(format_args!("nothing was recorded in {run}"));
+            }
             return Ok(Then::Stop);
         }
         match self.why_nothing(strays) {

@@ -2,7 +2,7 @@
 
 use super::Variant;
 use super::outputs::{Judge, Judged, difference};
-use crate::interrupt::Interrupted;
+use crate::interrupt::{Hold, Interrupted};
 use crate::launch::{self, Input, Launch, Moment, Stdout};
 use crate::select::Pattern;
 use crate::select::set::Set;
@@ -33,6 +33,8 @@ pub(super) struct Trial<'a> {
     /// Where outputs and patched copies go.
     pub(super) folder: tempfile::TempDir,
     pub(super) stdin: Input,
+    /// Signals wait until nothing is left behind.
+    pub(super) hold: Hold,
     pub(super) judge: Judge<'a>,
     /// Of the original's first runs, in seconds.
     pub(super) longest: f64,
@@ -47,6 +49,7 @@ impl Trial<'_> {
 
     /// A copy of the original with settings.
     pub(super) fn patch(&self, name: &str, sets: &[Set]) -> Result<PathBuf> {
+        self.hold.check()?;
         let copy = self.file(name);
         crate::commands::patch::tuned(&self.programs[0].file, &copy, sets.to_vec())?;
         Ok(copy)
@@ -54,6 +57,7 @@ impl Trial<'_> {
 
     /// Runs a program. Returns its exit status, and how many seconds it took. `limit`: it is ended after so many.
     pub(super) fn once(&mut self, number: usize, stdout: PathBuf, limit: f64) -> Result<(u8, f64)> {
+        self.hold.check()?;
         self.stdin.next(1)?;
         let begun = Instant::now();
         let end = |moment: Moment| {

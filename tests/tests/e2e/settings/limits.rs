@@ -4,8 +4,10 @@ use super::line_of;
 use crate::shares::programs;
 use ompfuse_tests::{command, process};
 use serde_json::Value;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 fn line(comment: &str) -> usize {
     line_of("limits", comment)
@@ -23,8 +25,7 @@ fn patched(program: &Path, to: &Path, sets: &[(&str, &str)]) -> process::Output 
     process::run(&mut patch)
 }
 
-/// libgomp multiplies steps by chunks, and keeps tasks with copied data on the stack. Programs have room for as many threads as they
-/// ask for, and rely on strict grains. None of that changes.
+/// libgomp multiplies steps by chunks, and keeps tasks with copied data on the stack. Programs rely on strict grains. None of that changes.
 #[test]
 fn settings_stay_within_what_programs_rely_on() {
     for (compiler, folder) in programs("limits") {
@@ -32,12 +33,7 @@ fn settings_stay_within_what_programs_rely_on() {
         let tuned = folder.path().join("tuned");
         let mut sets = vec![("steps", "chunk=512"), ("copied", "grainsize=10")];
         if compiler.starts_with("gcc") {
-            let own = [
-                ("team", "threads=8"),
-                ("default", "threads=8"),
-                ("strict", "grainsize=7"),
-            ];
-            sets.extend(own);
+            sets.push(("strict", "grainsize=7"));
         }
         patched(&program, &tuned, &sets).ok("patch --set");
         let run = |program: &Path| {
@@ -112,5 +108,41 @@ fn what_cannot_be_judged_or_written_is_refused_in_one_line() {
         assert!(!out.exists(), "nothing was run");
         let checked = tried(&program, &[&set, "--check=false"], &[]);
         refused(checked, "refuses the original's own output");
+    }
+}
+
+/// SIGINT from a terminal, while the program is recorded: one line says so, and nothing is left.
+#[test]
+fn an_interrupt_is_one_line_and_leaves_nothing() {
+    for (_, folder) in programs("limits") {
+        let program = folder.path().join("limits");
+        let temporary = folder.path().join("temporary");
+        std::fs::create_dir_all(&temporary).expect("there is room for a folder");
+        // Who started the tests in the background may have told all below to ignore it.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT").arg(command::path());
+        process::clean(&mut command, 2).process_group(0);
+        command.current_dir(folder.path()).env("TMPDIR", &temporary);
+        command.env("OMP_THREAD_LIMIT", "1"); // one thread waits for the other
+        command.args(["try", "--"]).arg(&program).arg("pair");
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().expect("the command starts");
+        let out = folder.path().join("ompfuse-out");
+        let begun = out.join("run-0001/begun.json");
+        let begin = Instant::now();
+        while !begun.exists() {
+            assert!(begin.elapsed() < process::LIMIT, "nothing is recorded");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let group = format!("-{}", child.id());
+        process::run(Command::new("kill").args(["-INT", "--", &group])).ok("kill");
+        let ended = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let lines: Vec<&str> = said.lines().filter(|l| !l.contains("patched ")).collect();
+        assert_eq!(lines, ["ompfuse: interrupted by signal 2"]);
+        assert_eq!(ended.status.code(), Some(130));
+        assert!(!out.exists());
+        let left = std::fs::read_dir(&temporary).expect("a folder").count();
+        assert_eq!(left, 0, "temporary files");
     }
 }
