@@ -41,8 +41,8 @@ pub(crate) struct SelectArgs {
     pub(crate) filter: Vec<Filter>,
     /// Have these regions hand over other values to the OpenMP runtime, as 'solve.c:31: chunk=64' (may be repeated)
     ///
-    /// Values: `serial` (a team of one), `threads=N` (where the program asks for more), `chunk=N` (of dynamic and guided loops), `grainsize=N` or `num_tasks=N`
-    /// (of taskloops). Regions: a selector as for --select. A patched copy with settings needs no runtime library for them.
+    /// Values: `serial` (a team of one), `threads=N` (where the program asks for more), `chunk=N` (of dynamic and guided loops),
+    /// `schedule=dynamic` or `schedule=guided` (of such loops of clang's programs), `grainsize=N` or `num_tasks=N` (of taskloops). Regions: a selector as for --select. A patched copy with settings needs no runtime library for them.
     #[arg(long, value_name = "S: VALUES")]
     pub(crate) set: Vec<set::Set>,
     #[command(flatten)]

@@ -10,6 +10,8 @@ pub struct Settable {
     pub threads: Option<u8>,
     /// Iterations of a range.
     pub chunk: Option<u8>,
+    /// KMPC's number of a schedule, with the bits of its modifiers.
+    pub schedule: Option<u8>,
     /// GOMP's step of a loop: libgomp multiplies the chunk by it, and doesn't look whether the product fits.
     pub step: Option<u8>,
     /// A taskloop's grain size or number of tasks; which of them, GOMP's flags say.

@@ -11,6 +11,7 @@ use crate::settings;
 use crate::stubs::{JUMP_LEN, Redirect, SHORT_JUMP_LEN, check_site};
 use crate::trampoline::{Placing, Trampoline};
 use crate::unwind::Frames;
+use ompfuse_format::site::{Parameter, SCHEDULES, Setting, Text};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -261,16 +262,29 @@ impl<'a> Draft<'a> {
         for site in sites {
             let number = self.calls.iter().position(|call| call.site == site);
             let number = number.filter(|&n| !self.calls[n].relayed && !self.inside.contains(&site));
-            let info = self.scan.sites.get(site as usize).map(|s| &s.info);
-            let code = info
-                .and_then(|info| settings::code(info, settings.iter().filter(|s| s.site == site)));
+            let own: Vec<Setting> = settings
+                .iter()
+                .copied()
+                .filter(|s| s.site == site)
+                .collect();
+            let set = self.scan.sites.get(site as usize);
+            let code = set.and_then(|set| settings::code(set, &own));
             let (Some(number), Some(code)) = (number, code) else {
-                let at = LinkVa(info.map_or(0, |info| info.address.0));
+                let at = LinkVa(set.map_or(0, |set| set.info.address.0));
                 return Err(self.site_error(at, "no argument of its call can be set"));
             };
             self.setters.insert(number as u32, code);
         }
-        self.scan.to_mut().binary.settings = settings.clone();
+        let scan = self.scan.to_mut();
+        scan.binary.settings = settings.clone();
+        // The copy's loops are what their settings say.
+        for set in settings
+            .iter()
+            .filter(|s| s.parameter == Parameter::Schedule)
+        {
+            let mut names = SCHEDULES.iter().filter(|s| s.1 == set.value);
+            scan.sites[set.site as usize].info.detail = names.next().map(|s| Text::from(s.0));
+        }
         Ok(())
     }
 

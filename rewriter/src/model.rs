@@ -47,6 +47,9 @@ pub struct Site {
     pub info: SiteInfo,
     /// What to patch; `None` for sites that are skipped (`info.reason` says why) or implied by others.
     pub action: Option<Action>,
+    /// The number of threads that its call asks for, if that is a constant; 0: the runtime's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks_threads: Option<u32>,
 }
 
 /// How a site is patched.

@@ -4,7 +4,8 @@
 //! Only arguments that OpenMP leaves open are changed ([`ompfuse_patterns::Settable`]). The words of arguments on the stack are the callee's
 //! (System V ABI for x86-64, 3.2.2), and so are the flags and rax.
 
-use ompfuse_format::site::{Parameter, Setting, SiteInfo};
+use crate::model::Site;
+use ompfuse_format::site::{Parameter, SCHEDULES, Setting, SiteInfo};
 use ompfuse_patterns::lookup;
 
 /// A change of one argument, or a condition for those that follow.
@@ -34,17 +35,21 @@ const GOMP_STRICT: u32 = 1 << 14;
 const KMPC_GRAINSIZE: u32 = 1;
 const KMPC_NUM_TASKS: u32 = 2;
 
+/// The bits of KMPC's schedules that are not modifiers, and its numbers for [`SCHEDULES`] (`enum sched_type` in kmp.h).
+const KMPC_SCHEDULE: u32 = (1 << 29) - 1;
+const KMPC_SCHEDULES: [u32; SCHEDULES.len()] = [35, 36];
+
 /// The largest chunk. Nothing is gained beyond it, and it is far from where a runtime's 32-bit sums of chunks and iterations could begin
 /// again at 0.
 pub const MOST_CHUNK: u32 = 1 << 20;
 
 /// Conditions and changes by position, in their order; or why this can't be set at a call.
-pub(crate) fn changes(
-    site: &SiteInfo,
+fn changes(
+    site: &Site,
     parameter: Parameter,
     value: u32,
 ) -> Result<Vec<(u8, Change)>, &'static str> {
-    let entry = site.entry.as_deref().and_then(lookup);
+    let entry = site.info.entry.as_deref().and_then(lookup);
     let set = entry.map(|e| e.set).unwrap_or_default();
     match parameter {
         Parameter::Threads => {
@@ -52,19 +57,39 @@ pub(crate) fn changes(
                 .threads
                 .ok_or("the call hands over no number of threads")?;
             // Never a larger team: programs have room for as many threads as they ask for, or as omp_get_max_threads() says.
-            let change = match value {
-                1 => Change::Is(1),
-                _ => Change::AtMost(value),
-            };
-            Ok(vec![(at, change)])
+            match (value, site.asks_threads) {
+                (1, _) => Ok(vec![(at, Change::Is(1))]),
+                (_, Some(0)) => Err(
+                    "the program asks for no number of threads there, so OMP_NUM_THREADS decides",
+                ),
+                (_, Some(asked)) if asked <= value => {
+                    Err("the program asks for no more threads than that")
+                }
+                _ => Ok(vec![(at, Change::AtMost(value))]),
+            }
         }
         Parameter::Chunk => {
-            let at = chunk(site, set.chunk)?;
+            let at = set.chunk.ok_or("the call hands over no chunk");
+            let at = open_schedule(&site.info).and(at)?;
             let is_short = set.step.map(|step| (step, Change::OnlyIfShort));
             Ok(is_short
                 .into_iter()
                 .chain([(at, Change::Is(value))])
                 .collect())
+        }
+        Parameter::Schedule => {
+            let at = set
+                .schedule
+                .ok_or("libgomp has other functions for another schedule");
+            let at = open_schedule(&site.info).and(at)?;
+            let mut numbers = SCHEDULES.iter().zip(KMPC_SCHEDULES);
+            let number = numbers.find(|((_, schedule), _)| *schedule == value);
+            let (_, number) = number.ok_or("there is no such schedule")?;
+            // The modifiers stay: programs may rely on a monotonic one.
+            Ok(vec![
+                (at, Change::Without(KMPC_SCHEDULE)),
+                (at, Change::With(number)),
+            ])
         }
         Parameter::Grainsize | Parameter::NumTasks => {
             let at = set
@@ -94,18 +119,20 @@ pub(crate) fn changes(
     }
 }
 
-/// Position of a chunk that may be another one.
-fn chunk(site: &SiteInfo, at: Option<u8>) -> Result<u8, &'static str> {
+/// Whether OpenMP leaves open which ranges a loop is divided into; if not, why.
+fn open_schedule(site: &SiteInfo) -> Result<(), &'static str> {
     let schedule = site.detail.as_deref().unwrap_or("");
     if schedule.starts_with("static") {
         return Err("programs may rely on which thread gets what of a static schedule");
     }
-    let at = at.ok_or("the call hands over no chunk")?;
     if schedule.contains("ordered") || schedule.contains("doacross") {
         return Err("iterations of an ordered loop may depend on its chunks");
     }
-    match schedule.starts_with("dynamic") || schedule.starts_with("guided") {
-        true => Ok(at),
+    if schedule.starts_with("runtime") {
+        return Err("its schedule is what OMP_SCHEDULE or omp_set_schedule() says");
+    }
+    match SCHEDULES.iter().any(|(name, _)| schedule.starts_with(name)) {
+        true => Ok(()),
         false => Err("its schedule is not known to be dynamic or guided"),
     }
 }
@@ -114,23 +141,26 @@ fn chunk(site: &SiteInfo, at: Option<u8>) -> Result<u8, &'static str> {
 pub fn most(parameter: Parameter) -> u32 {
     match parameter {
         Parameter::Chunk => MOST_CHUNK,
+        Parameter::Schedule => SCHEDULES[SCHEDULES.len() - 1].1,
         _ => i32::MAX as u32,
     }
 }
 
-/// Whether a parameter can be set at a call; if not, why.
+/// Whether a parameter can have this value at a call; if not, why.
 ///
 /// # Errors
 /// The reason, in words that follow the call's name.
-pub fn check(site: &SiteInfo, parameter: Parameter) -> Result<(), &'static str> {
-    changes(site, parameter, 2).map(drop)
+pub fn check(site: &Site, parameter: Parameter, value: u32) -> Result<(), &'static str> {
+    changes(site, parameter, value).map(drop)
 }
 
 /// The instructions for one site's settings; `None`: one of them can't be set there.
-pub(crate) fn code<'s>(
-    site: &SiteInfo,
-    settings: impl Iterator<Item = &'s Setting>,
-) -> Option<Vec<u8>> {
+pub(crate) fn code(site: &Site, settings: &[Setting]) -> Option<Vec<u8>> {
+    let sets = |parameter| settings.iter().any(|s| s.parameter == parameter);
+    // A runtime may not be able to add up the program's own chunk with another schedule.
+    if sets(Parameter::Schedule) && !sets(Parameter::Chunk) {
+        return None;
+    }
     let mut code = vec![];
     for setting in settings {
         let is_known = (1..=most(setting.parameter)).contains(&setting.value);

@@ -20,6 +20,6 @@ SHIM(GOMP_parallel_loop_nonmonotonic_dynamic, "threads %d chunk %ld\n", (int)c, 
 SHIM(GOMP_loop_ull_nonmonotonic_guided_start, "chunk %ld\n", e)
 SHIM(GOMP_loop_ull_guided_start, "chunk %ld\n", e)
 SHIM(GOMP_taskloop, "sized %d grain %ld\n", (int)(f >> 9 & 1), g)
-SHIM(__kmpc_dispatch_init_4, "chunk %d\n", (int)g)
-SHIM(__kmpc_dispatch_init_8u, "chunk %ld\n", g)
+SHIM(__kmpc_dispatch_init_4, "schedule %d modifiers %d chunk %d\n", (int)(c & 0x1fffffff), (int)(c >> 29 & 7), (int)g)
+SHIM(__kmpc_dispatch_init_8u, "schedule %d modifiers %d chunk %ld\n", (int)(c & 0x1fffffff), (int)(c >> 29 & 7), g)
 SHIM(__kmpc_taskloop, "sized %d grain %ld\n", (int)i == 1, j)

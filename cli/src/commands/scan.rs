@@ -140,13 +140,8 @@ fn text(answer: &Answer<'_>) -> String {
         let site = answer.sites.get(setting.site as usize);
         let place = site.and_then(|s| s.site.source.as_ref());
         let place = place.map_or_else(String::new, |s| format!(" ({}:{})", s.file, s.line));
-        let (name, value) = (setting.parameter.name(), setting.value);
-        writeln!(
-            text,
-            "site {}{place} hands over {name}={value}",
-            setting.site
-        )
-        .expect("strings take everything");
+        writeln!(text, "site {}{place} hands over {setting}", setting.site)
+            .expect("strings take everything");
     }
     if !answer.sites.is_empty() {
         let columns = [

@@ -1,12 +1,13 @@
 //! `--set`: what a patched program hands over to the OpenMP runtime instead of what it was compiled with.
 
 use super::{Pattern, meant};
+use crate::output::note;
 use anyhow::{Result, bail};
 use ompfuse_format::Construct;
-use ompfuse_format::site::{Edge, Outcome, Parameter, Setting, SiteInfo};
+use ompfuse_format::site::{Edge, Outcome, Parameter, SCHEDULES, Setting, SiteInfo};
 use ompfuse_rewriter::model::{Action, Site};
 use ompfuse_rewriter::settings;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Regions, and what is set for them.
@@ -26,6 +27,21 @@ impl Set {
             regions: regions.clone(),
             values: BTreeMap::from([(Parameter::Chunk, chunk)]),
         }
+    }
+
+    /// Whether a value is set with another one, or not at all.
+    fn is_implied(&self, parameter: Parameter) -> bool {
+        parameter == Parameter::Chunk && self.values.contains_key(&Parameter::Schedule)
+    }
+
+    /// Why a site can't have a value; `None`: it can.
+    fn refusal(&self, site: &Site, parameter: Parameter) -> Option<String> {
+        let schedule = Some(Parameter::Schedule).filter(|_| self.is_implied(parameter));
+        let mut all = schedule.into_iter().chain([parameter]);
+        unpatched(site).or_else(|| {
+            all.find_map(|p| settings::check(site, p, self.values[&p]).err())
+                .map(str::to_owned)
+        })
     }
 }
 
@@ -48,17 +64,19 @@ impl FromStr for Set {
                     (*known, number.trim())
                 }
             };
-            let number: Option<u32> = number.parse().ok();
-            let most = settings::most(parameter);
-            let number = number.filter(|number| (1..=most).contains(number));
-            let number = number
-                .ok_or_else(|| format!("{} needs a number from 1 to {most}", parameter.name()))?;
+            let number = match parameter {
+                Parameter::Schedule => schedule(number)?,
+                parameter => positive(number, parameter)?,
+            };
             if all.insert(parameter, number).is_some() {
                 return Err(format!("{} is set twice", parameter.name()));
             }
         }
         if all.contains_key(&Parameter::Grainsize) && all.contains_key(&Parameter::NumTasks) {
             return Err("a taskloop has a grainsize or num_tasks, not both".to_owned());
+        }
+        if all.contains_key(&Parameter::Schedule) {
+            all.entry(Parameter::Chunk).or_insert(1); // as in the source: schedule(guided)
         }
         Ok(Set {
             text: text.to_owned(),
@@ -68,13 +86,34 @@ impl FromStr for Set {
     }
 }
 
+/// A schedule's number.
+fn schedule(name: &str) -> Result<u32, String> {
+    let found = SCHEDULES.iter().find(|s| s.0 == name);
+    let found = found.ok_or_else(|| {
+        let names = SCHEDULES.map(|s| s.0).join(" or ");
+        format!("the schedule {name:?} can't be set; it may be {names}")
+    })?;
+    Ok(found.1)
+}
+
+fn positive(number: &str, parameter: Parameter) -> Result<u32, String> {
+    let most = settings::most(parameter);
+    let number: Option<u32> = number.parse().ok();
+    let number = number.filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("{} needs a number from 1 to {most}", parameter.name()))
+}
+
 /// Whether a site is of a kind that has such a parameter.
 fn has(parameter: Parameter, site: &SiteInfo) -> bool {
     let begins = matches!(site.edge, Edge::Begin | Edge::Encloses);
     begins
         && match parameter {
             Parameter::Threads => site.construct.is_fork(),
-            Parameter::Chunk => site.construct == Construct::Loop || site.construct.is_fork(),
+            // A region that is a loop at the same time has a schedule.
+            Parameter::Chunk | Parameter::Schedule => {
+                site.construct == Construct::Loop
+                    || (site.construct.is_fork() && site.detail.is_some())
+            }
             Parameter::Grainsize | Parameter::NumTasks => site.construct == Construct::Taskloop,
         }
 }
@@ -84,7 +123,7 @@ fn instead(parameter: Parameter) -> Option<Parameter> {
     match parameter {
         Parameter::Grainsize => Some(Parameter::NumTasks),
         Parameter::NumTasks => Some(Parameter::Grainsize),
-        Parameter::Threads | Parameter::Chunk => None,
+        Parameter::Threads | Parameter::Chunk | Parameter::Schedule => None,
     }
 }
 
@@ -102,7 +141,16 @@ fn unpatched(site: &Site) -> Option<String> {
     }
 }
 
-/// What is set for a module's sites, ascending.
+/// Reasons, and at how many places each holds.
+fn listed(reasons: &BTreeMap<String, u32>) -> String {
+    let all = reasons.iter().map(|(reason, places)| match places {
+        1 => reason.clone(),
+        _ => format!("{reason} ({places})"),
+    });
+    all.collect::<Vec<_>>().join("; ")
+}
+
+/// What is set for a module's sites, ascending. What stays as it is among them is said with its reasons.
 ///
 /// # Errors
 /// Something can be set nowhere among its regions, with the reasons.
@@ -122,14 +170,10 @@ pub(crate) fn settings(sets: &[Set], module: &str, sites: &[Site]) -> Result<Vec
             );
         }
         for (&parameter, &value) in &set.values {
-            let mut reasons = BTreeSet::new();
+            let mut reasons = BTreeMap::new();
             let mut is_set = false;
             for (site, _) in chosen().filter(|(site, _)| has(parameter, &site.info)) {
-                let reason = unpatched(site).or_else(|| {
-                    let checked = settings::check(&site.info, parameter);
-                    checked.err().map(str::to_owned)
-                });
-                match reason {
+                match set.refusal(site, parameter) {
                     None => {
                         if let Some(other) = instead(parameter) {
                             all.remove(&(site.info.id, other));
@@ -140,21 +184,23 @@ pub(crate) fn settings(sets: &[Set], module: &str, sites: &[Site]) -> Result<Vec
                     Some(reason) => {
                         let called = site.info.entry.as_deref();
                         let called = called.unwrap_or_else(|| site.info.construct.name());
-                        reasons.insert(format!("{called}: {reason}"));
+                        *reasons.entry(format!("{called}: {reason}")).or_default() += 1;
                     }
                 }
             }
-            if !is_set {
-                let reasons: Vec<String> = reasons.into_iter().collect();
-                let reasons = match reasons.is_empty() {
-                    true => "no construct there has such a value".to_owned(),
-                    false => reasons.join("; "),
-                };
-                bail!(
-                    "cannot set {} of {} in {module}: {reasons}",
-                    parameter.name(),
-                    set.regions.text
-                );
+            let what = format!("{} of {} in {module}", parameter.name(), set.regions.text);
+            match (is_set, reasons.is_empty()) {
+                (false, true) => {
+                    bail!("cannot set {what}: no construct there has such a value")
+                }
+                (false, false) => bail!("cannot set {what}: {}", listed(&reasons)),
+                (true, false) if !set.is_implied(parameter) => {
+                    note(format_args!(
+                        "{what} stays at some places: {}",
+                        listed(&reasons)
+                    ));
+                }
+                (true, _) => {}
             }
         }
     }
@@ -177,6 +223,9 @@ mod tests {
         assert_eq!(set.regions.text, "solve.c:31");
         let values: Vec<(Parameter, u32)> = set.values.into_iter().collect();
         assert_eq!(values, [(Parameter::Threads, 2), (Parameter::Chunk, 64)]);
+        let set: Set = "solve.c:31: schedule=guided".parse().unwrap();
+        let values: Vec<(Parameter, u32)> = set.values.into_iter().collect();
+        assert_eq!(values, [(Parameter::Schedule, 3), (Parameter::Chunk, 1)]);
         let set: Set = "mesh::relax:serial".parse().unwrap();
         assert_eq!(set.values[&Parameter::Threads], 1);
         for wrong in [
@@ -186,7 +235,7 @@ mod tests {
             "a: chunk=-1",
             "a: chunk=1048577",
             "a: threads=2147483648",
-            "a: schedule=dynamic",
+            "a: schedule=static",
             "a: chunk=1, chunk=2",
             "a: grainsize=1, num_tasks=2",
             ": chunk=1",

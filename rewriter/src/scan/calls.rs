@@ -294,6 +294,8 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
         None
     };
     let flags = ident.as_ref().map_or(0, |i| i.flags);
+    let threads = entry.set.threads.and_then(|at| facts.constant(at));
+    draft.threads = threads.map(|number| number as u32);
     draft.source = ident.and_then(|i| i.source);
     match entry.probe {
         Some(Probe::StaticInit | Probe::DispatchInit) => {

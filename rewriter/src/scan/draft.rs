@@ -39,6 +39,8 @@ pub(crate) struct Draft {
     pub tail: bool,
     /// The construct that a barrier ends, as KMPC's flags tell.
     pub ends: Option<Construct>,
+    /// The number of threads that a call asks for, if that is a constant.
+    pub threads: Option<u32>,
     /// What is known of few sites: all of them are in memory at the same time.
     rare: Option<Box<Rare>>,
 }
@@ -99,6 +101,7 @@ impl Draft {
             record: None,
             tail: false,
             ends: None,
+            threads: None,
             rare: None,
         }
     }

@@ -144,5 +144,6 @@ fn site(draft: &Draft, i: usize, ids: &[u32], texts: &mut Texts<'_, '_>) -> Site
             reason: texts.text(&draft.reason),
         },
         action,
+        asks_threads: draft.threads,
     }
 }

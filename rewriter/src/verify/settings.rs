@@ -56,6 +56,16 @@ fn expected(site: &SiteInfo, setting: &Setting) -> Option<Vec<String>> {
             }
             all.push(becomes(set.chunk?, value));
         }
+        Parameter::Schedule => {
+            let register = REGISTERS.get(usize::from(set.schedule?))?;
+            let kind = match value {
+                2 => 35,
+                3 => 36,
+                _ => return None,
+            };
+            all.push(format!("and {register}, 0xe0000000"));
+            all.push(format!("or {register}, {}", number(kind)));
+        }
         Parameter::Grainsize | Parameter::NumTasks => {
             let flags = match set.flags {
                 Some(flags) => Some(REGISTERS.get(usize::from(flags))?),

@@ -162,7 +162,9 @@ impl AsRef<SiteInfo> for SiteInfo {
 pub enum Parameter {
     /// The team's size: 1, or at most as many threads as the program asks for.
     Threads,
-    /// Iterations of a range, of a schedule that asks for its ranges.
+    /// A schedule that asks for its ranges, by the number that `omp_sched_t` has for it.
+    Schedule,
+    /// Iterations of a range of such a schedule.
     Chunk,
     /// Iterations of a taskloop's task, at least.
     Grainsize,
@@ -172,8 +174,9 @@ pub enum Parameter {
 
 impl Parameter {
     /// All of them.
-    pub const ALL: [Parameter; 4] = [
+    pub const ALL: [Parameter; 5] = [
         Parameter::Threads,
+        Parameter::Schedule,
         Parameter::Chunk,
         Parameter::Grainsize,
         Parameter::NumTasks,
@@ -184,6 +187,7 @@ impl Parameter {
         match self {
             Parameter::Threads => "threads",
             Parameter::Chunk => "chunk",
+            Parameter::Schedule => "schedule",
             Parameter::Grainsize => "grainsize",
             Parameter::NumTasks => "num_tasks",
         }
@@ -199,6 +203,22 @@ pub struct Setting {
     pub parameter: Parameter,
     /// Its value, from 1 to 2^31 - 1.
     pub value: u32,
+}
+
+/// Schedules that can be set, with their numbers in `omp_sched_t`.
+pub const SCHEDULES: [(&str, u32); 2] = [("dynamic", 2), ("guided", 3)];
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.parameter.name();
+        let mut schedules = SCHEDULES.iter();
+        let schedule =
+            schedules.find(|s| self.parameter == Parameter::Schedule && s.1 == self.value);
+        match schedule {
+            Some((schedule, _)) => write!(f, "{name}={schedule}"),
+            None => write!(f, "{name}={}", self.value),
+        }
+    }
 }
 
 /// What was scanned.

@@ -72,8 +72,9 @@ fn the_runtime_gets_other_values() {
         // clang's regions take the number of threads from elsewhere.
         let mut sets = SETS[..if is_gcc { 5 } else { 4 }].to_vec();
         if is_gcc {
-            // A larger team than the program asks for is none of the choices: it may have no room for it.
-            sets.extend([("combined", "threads=2"), ("team", "threads=3")]);
+            sets.push(("team", "threads=3"));
+        } else {
+            sets.push(("guided", "schedule=dynamic, chunk=500"));
         }
         patched(&program, &tuned, &sets).ok("patch --set");
         let before = run(&program, &shim);
@@ -91,8 +92,8 @@ fn the_runtime_gets_other_values() {
                 "team 3, alone 1",
             ],
             false => &[
-                "__kmpc_dispatch_init_4 chunk 64",
-                "__kmpc_dispatch_init_8u chunk 500",
+                "__kmpc_dispatch_init_4 schedule 35 modifiers 2 chunk 64",
+                "__kmpc_dispatch_init_8u schedule 35 modifiers 2 chunk 500",
                 "__kmpc_taskloop sized 0 grain 7",
                 "__kmpc_taskloop sized 1 grain 100",
             ],
@@ -131,14 +132,30 @@ fn what_cannot_be_set_says_why() {
             "gcc" => "it is dealt out without a call",
             _ => "programs may rely on which thread gets what",
         };
-        for (comment, values, reason) in [
+        let mut all = vec![
             ("static", "chunk=4", is_static),
+            ("static", "schedule=dynamic", is_static),
             (
                 "combined",
                 "grainsize=4",
                 "no construct there has such a value",
             ),
-        ] {
+        ];
+        if compiler.starts_with("gcc") {
+            all.extend([
+                ("combined", "threads=2", "OMP_NUM_THREADS decides"),
+                ("team", "threads=4", "asks for no more threads"),
+                ("combined", "schedule=guided", "libgomp has other functions"),
+            ]);
+            // Where something else of the file can be set, it is said beside it.
+            let mut patch = command::with_threads(2);
+            patch.args(["patch", "--dormant", "--set=settings.c: threads=3", "-o"]);
+            let said = process::run(patch.arg(&tuned).arg(&program)).ok("patch --set");
+            let said = said.errors();
+            assert!(said.contains("stays at some places"), "{said}");
+            let _ = std::fs::remove_file(&tuned);
+        }
+        for (comment, values, reason) in all {
             let output = patched(&program, &tuned, &[(comment, values)]);
             let said = output.errors();
             assert_eq!(output.status, 1, "{said}");
@@ -258,7 +275,10 @@ fn settable(site: &Site, draw: &mut u64) -> Option<String> {
             Some(format!("grainsize={number}"))
         }
         _ if site.construct == "loop" && site.edge == "begin" && deals && is_loop => {
-            Some(format!("chunk={number}"))
+            let schedules = ["", "schedule=dynamic, ", "schedule=guided, "];
+            let is_kmpc = entry.starts_with("__kmpc");
+            let schedule = schedules[if is_kmpc { (*draw >> 40) % 3 } else { 0 } as usize];
+            Some(format!("{schedule}chunk={number}"))
         }
         _ if entry.starts_with("GOMP_parallel_loop") && deals => Some(format!("chunk={number}")),
         _ => None,

@@ -172,6 +172,7 @@ fn site(sites: &mut Vec<Site>, at: u64, action: Action) -> u32 {
     sites.push(Site {
         info,
         action: Some(action),
+        asks_threads: None,
     });
     id
 }
