@@ -156,7 +156,7 @@ pub(crate) fn plan(
         }
     };
     let sites = scan.sites.len();
-    let settings = select::set::settings(&selection.set, &path, &scan.sites)?;
+    let settings = select::set::settings(&selection.set, &path, &scan.sites, selected.as_ref())?;
     let options = PlanOptions {
         settings,
         dormant,

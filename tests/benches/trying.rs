@@ -1,24 +1,72 @@
-//! What `ompfuse try` finds on a binary, beside the best value of the same source: `cargo bench -p ompfuse-tests --bench trying`.
+//! What `ompfuse try` finds on a binary, beside the best value of the same source:
+//! `cargo bench -p ompfuse-tests --bench trying [-- PAGE]`. It prints a page of measurements, and writes it to that
+//! Markdown file of the repository.
 //!
 //! Each program of `tests/sources/tried.c` has a bad value. The best one is looked for by building it again with others, and by trying them
 //! on the binary. Original, the best build, and the tuned binary run in turns then. Aims: the tuned one takes at most 5 % longer than the
 //! best build in 90 % of the programs, and never more than 1 % longer than the original. Wants processors of its own.
 //!
-//! Environment: `OMPFUSE_BENCH_ROUNDS` (default 9).
+//! Environment: `OMPFUSE_BENCH_ROUNDS` (default 9); with one round it only shows that it runs through.
 
 use ompfuse_tests::{command, compile, process, repository};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Macro, what try looks for, and values of the source.
-const PROGRAMS: [(&str, &str, &[u32]); 5] = [
-    ("SHORT", "chunk", &[1, 4, 16, 64, 256, 1024, 4096]),
-    ("COARSE", "chunk", &[1, 4, 16, 64, 256, 1024]),
-    ("UNEVEN", "chunk", &[1, 4, 16, 64, 256]),
-    ("TASKS", "grainsize", &[1, 4, 16, 64, 256, 1024]),
-    ("TINY", "threads", &[1, 2]),
+/// A region with a bad value.
+struct Region {
+    /// Its macro in the source.
+    name: &'static str,
+    /// Compilers that it can be set for.
+    compilers: &'static [&'static str],
+    /// What is set, before the value.
+    setting: &'static str,
+    /// Values that the source is built with.
+    values: &'static [u32],
+    /// Those of them that are tried.
+    tried: &'static [u32],
+}
+
+const BOTH: &[&str] = &["gcc", "clang-19"];
+
+const REGIONS: [Region; 6] = [
+    of_chunks("SHORT", &[1, 4, 16, 64, 256, 1024, 4096]),
+    of_chunks("COARSE", &[1, 4, 16, 64, 256, 1024]),
+    of_chunks("UNEVEN", &[1, 4, 16, 64, 256]),
+    Region {
+        name: "DECLINING",
+        compilers: &["clang-19"], // each schedule has functions of its own in libgomp
+        setting: "schedule=dynamic, chunk=",
+        values: &[1, 4, 16, 64],
+        tried: &[1, 4, 16, 64],
+    },
+    Region {
+        name: "TASKS",
+        compilers: BOTH,
+        setting: "grainsize=",
+        values: &[1, 4, 16, 64, 256, 1024],
+        tried: &[1, 4, 16, 64, 256, 1024],
+    },
+    Region {
+        name: "TINY",
+        compilers: &["gcc"], // clang's regions hand over no number
+        setting: "threads=",
+        values: &[1, 2],
+        tried: &[1],
+    },
 ];
+
+/// Its best chunk is searched for.
+const fn of_chunks(name: &'static str, values: &'static [u32]) -> Region {
+    Region {
+        name,
+        compilers: BOTH,
+        setting: "chunk=",
+        values,
+        tried: &[],
+    }
+}
 
 const THREADS: usize = 2;
 
@@ -69,76 +117,130 @@ fn place(name: &str) -> usize {
     lines.next().expect("a region").0 + 1
 }
 
-fn main() {
-    let (mut near, mut slower, mut all) = (0, 0, 0);
-    println!(
-        "{:<18}{:>10}{:>18}{:>18}  try found",
-        "", "original", "best build", "tuned"
+/// What came of a program, in seconds.
+struct Row {
+    program: String,
+    original: f64,
+    best: f64,
+    best_value: u32,
+    tuned: f64,
+    found: String,
+}
+
+impl Row {
+    fn is_near(&self) -> bool {
+        self.tuned <= 1.05 * self.best
+    }
+
+    fn is_slower(&self) -> bool {
+        self.tuned > 1.01 * self.original
+    }
+}
+
+/// Has ompfuse look for a better value. Returns what it found, and the program with it.
+fn tuned(region: &Region, original: &Path, folder: &Path) -> Option<(String, PathBuf)> {
+    let out = folder.join("tuned");
+    let mut tried = command::with_threads(THREADS);
+    tried.env("OMP_WAIT_POLICY", "active");
+    let budget = format!("--budget={}s", (7 * rounds()).min(60));
+    tried.args(["try", "--format=json", &budget, "--patch"]);
+    tried.arg(&out);
+    let place = format!("tried.c:{}", place(region.name));
+    if region.tried.is_empty() {
+        tried.args(["--search", &place]);
+    }
+    let sets = region
+        .tried
+        .iter()
+        .map(|v| format!("--set={place}: {}{v}", region.setting));
+    tried.args(sets).arg("-o").arg(folder.join("out"));
+    let output = process::run(tried.arg("--").arg(original)).ok("try");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let best = answer["best"].as_u64()? as usize;
+    let sets = answer["variants"][best]["set"].as_array().expect("a list");
+    let found: Vec<&str> = sets.iter().filter_map(|set| set.as_str()).collect();
+    Some((found.join(" + "), out))
+}
+
+fn row(region: &Region, compiler: &str) -> Row {
+    let folder = tempfile::tempdir().expect("there is room for programs");
+    let original = build(compiler, region.name, None, folder.path());
+    let builds: Vec<PathBuf> = region
+        .values
+        .iter()
+        .map(|&v| build(compiler, region.name, Some(v), folder.path()))
+        .collect();
+    let times = medians(&builds);
+    let best = (0..times.len()).min_by(|&a, &b| times[a].total_cmp(&times[b]));
+    let best = best.expect("there are builds");
+    let (found, tuned) = tuned(region, &original, folder.path())
+        .unwrap_or_else(|| ("nothing".to_owned(), original.clone()));
+    let times = medians(&[original, builds[best].clone(), tuned]);
+    Row {
+        program: format!("{}, {compiler}", region.name.to_lowercase()),
+        original: times[0],
+        best: times[1],
+        best_value: region.values[best],
+        tuned: times[2],
+        found,
+    }
+}
+
+/// The page of measurements.
+fn page(rows: &[Row], out: &str) -> String {
+    let date = Command::new("date").arg("+%-d %B %Y").output();
+    let date = date.map_or(String::new(), |o| {
+        String::from_utf8_lossy(&o.stdout).trim().to_owned()
+    });
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let mut text = format!(
+        "# What `try` finds\n\nHow near a tuned binary comes to the best value in the source.\n\n```sh\n\
+         cargo bench -p ompfuse-tests --bench trying -- {out}\n```\n\n\
+         Each program of `tests/sources/tried.c` has a bad value. The *best build* is the fastest of several values in the source. *Tuned* is \
+         the binary that `try --patch` writes. {} rounds in turns, medians.\n\n\
+         {date}, {cores} cores, {THREADS} threads, active waiting:\n\n\
+         | program | original | best build | its value | tuned | beside the best build | `try` found |\n|---|---|---|---|---|---|---|\n",
+        rounds()
     );
-    for compiler in ["gcc", "clang-19"] {
-        for (name, parameter, values) in PROGRAMS {
-            if parameter == "threads" && compiler != "gcc" {
-                continue; // clang's regions hand over no number
-            }
-            let folder = tempfile::tempdir().expect("there is room for programs");
-            let original = build(compiler, name, None, folder.path());
-            let builds: Vec<PathBuf> = values
-                .iter()
-                .map(|&v| build(compiler, name, Some(v), folder.path()))
-                .collect();
-            let times = medians(&builds);
-            let best = (0..times.len()).min_by(|&a, &b| times[a].total_cmp(&times[b]));
-            let best = best.expect("there are builds");
-            let tuned = folder.path().join("tuned");
-            let mut tried = command::with_threads(THREADS);
-            tried.env("OMP_WAIT_POLICY", "active");
-            tried
-                .args(["try", "--format=json", "--budget=60s", "--patch"])
-                .arg(&tuned);
-            let place = place(name);
-            match parameter {
-                "chunk" => drop(tried.args(["--search", &format!("tried.c:{place}")])),
-                parameter => {
-                    let sets = values
-                        .iter()
-                        .map(|v| format!("--set=tried.c:{place}: {parameter}={v}"));
-                    tried.args(sets);
-                }
-            }
-            tried
-                .arg("-o")
-                .arg(folder.path().join("out"))
-                .arg("--")
-                .arg(&original);
-            let output = process::run(&mut tried).ok("try");
-            let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-            let found = answer["best"]
-                .as_u64()
-                .map(|at| answer["variants"][at as usize]["set"].to_string());
-            let tuned = if found.is_some() {
-                tuned
-            } else {
-                original.clone()
-            };
-            let [a, b, c] = medians(&[original, builds[best].clone(), tuned])[..] else {
-                unreachable!("three programs")
-            };
-            all += 1;
-            near += usize::from(c <= 1.05 * b);
-            slower += usize::from(c > 1.01 * a);
-            println!(
-                "{:<18}{:>7.0} ms{:>7.0} ms {:>6}{:>8.0} ms {:>+5.1} %  {}",
-                format!("{name} {compiler}"),
-                1e3 * a,
-                1e3 * b,
-                values[best],
-                1e3 * c,
-                100.0 * (c / b - 1.0),
-                found.unwrap_or_else(|| "nothing".to_owned())
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "| {} | {:.0} ms | {:.0} ms | {} | {:.0} ms | {:+.1} % | {} |",
+            row.program,
+            1e3 * row.original,
+            1e3 * row.best,
+            row.best_value,
+            1e3 * row.tuned,
+            100.0 * (row.tuned / row.best - 1.0),
+            row.found
+        );
+    }
+    let near = rows.iter().filter(|row| row.is_near()).count();
+    let slower = rows.iter().filter(|row| row.is_slower()).count();
+    let _ = writeln!(
+        text,
+        "\n{near} of {} are within 5 % of the best build. {slower} are slower than the original by more than 1 %.",
+        rows.len()
+    );
+    text
+}
+
+fn main() {
+    let mut rows = vec![];
+    for compiler in BOTH {
+        for region in REGIONS.iter().filter(|r| r.compilers.contains(compiler)) {
+            rows.push(row(region, compiler));
+            eprintln!(
+                "{}: {}",
+                rows[rows.len() - 1].program,
+                rows[rows.len() - 1].found
             );
         }
     }
-    println!(
-        "{near} of {all} within 5 % of the best build; {slower} slower than the original by more than 1 %"
-    );
+    let out = std::env::args().skip(1).find(|arg| arg.ends_with(".md"));
+    let page = page(&rows, out.as_deref().unwrap_or("PAGE"));
+    print!("{page}");
+    if let Some(out) = out {
+        std::fs::write(repository().join(out), page).expect("the page is written");
+    }
 }

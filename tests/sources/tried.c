@@ -4,12 +4,16 @@
  *   tried-short      dynamic ranges of one short iteration
  *   tried-coarse     chunks so large that a thread gets nothing
  *   tried-uneven     a triangle in chunks of a half
+ *   tried-declining  guided ranges of which the first one has most of the work
  *   tried-tasks      a taskloop of tiny tasks
  *   tried-tiny       regions too short for a team
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define TEXT(x) #x
+#define PRAGMA(x) _Pragma(TEXT(x))
 
 enum { N = 1 << 19 };
 static double out[N];
@@ -45,6 +49,15 @@ int main(void)
     for (int round = 0; round < 20; round++) {
         _Pragma("omp parallel for schedule(dynamic, VALUE)") for (int i = 0; i < 2048; i++) out[i] += work(i); /* place */
     }
+#elif defined(DECLINING)
+#ifdef VALUE
+#define KIND schedule(dynamic, VALUE)
+#else
+#define KIND schedule(guided)
+#endif
+    for (int round = 0; round < 40; round++) {
+        PRAGMA(omp parallel for KIND) for (int i = 0; i < 2048; i++) out[i] += work(i < 256 ? 4000 : 4); /* place */
+    }
 #elif defined(TASKS)
 #ifndef VALUE
 #define VALUE 1
@@ -60,8 +73,6 @@ int main(void)
 #else
 #define TEAM
 #endif
-#define TEXT(x) #x
-#define PRAGMA(x) _Pragma(TEXT(x))
     for (int round = 0; round < 60000; round++) {
         PRAGMA(omp parallel for TEAM) for (int i = 0; i < 64; i++) out[i] += 1; /* place */
     }

@@ -3,9 +3,11 @@
 mod candidates;
 mod folder;
 mod outputs;
+mod regions;
 mod turns;
 mod view;
 
+use crate::atomic;
 use crate::interrupt::{self, Interrupted};
 use crate::launch::{self, Input, Stdout};
 use crate::output::{self, note};
@@ -13,7 +15,6 @@ use crate::recording::{self, Recording, RecordingArgs};
 use crate::run_dir::{Output, OutputParser};
 use crate::select::Pattern;
 use crate::select::set::Set;
-use crate::{atomic, load, memory, progress};
 use anyhow::{Context, Result, bail};
 use clap::{Args as _, FromArgMatches};
 use folder::Folder;
@@ -97,6 +98,13 @@ struct Variant {
     turns: u32,
     time: Option<Paired>,
     output: Option<Judged>,
+    /// The share of the time that the original's report says is lost in the parallel regions around.
+    lost: Option<f64>,
+    /// The change of the time of these regions, of a variant that helps: recorded in turns.
+    region_time: Option<Paired>,
+    /// Why that isn't measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region_reason: Option<String>,
     /// Why it was not tried, or not to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -114,6 +122,9 @@ impl Variant {
             turns: 0,
             time: None,
             output: None,
+            lost: None,
+            region_time: None,
+            region_reason: None,
             reason: None,
             sets,
             is_done: false,
@@ -164,18 +175,20 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// The original, recorded once. `stdout`: where its output goes.
-fn recorded(args: &Args, folder: &Folder, stdout: &Path) -> Result<Recording> {
+/// Records a command once, with these options of `record` beside. `stdout`: where its output goes.
+fn recorded(
+    command: &[OsString],
+    options: &[String],
+    folder: &Path,
+    stdout: &Path,
+) -> Result<Recording> {
     let parser = RecordingArgs::augment_args(clap::Command::new("try").no_binary_name(true));
-    let fixed = ["--events=none", "--context-depth=none"].map(OsString::from);
-    let path = folder.path.to_string_lossy().replace('%', "%%");
-    let output = ["-o".into(), path].map(OsString::from);
-    let all = fixed
-        .into_iter()
-        .chain(output)
-        .chain([OsString::from("--")]);
-    let matches = parser.try_get_matches_from(all.chain(args.command.iter().cloned()))?;
-    let recording = RecordingArgs::from_arg_matches(&matches)?;
+    let folder = folder.to_string_lossy().replace('%', "%%");
+    let fixed = ["--events=none", "--context-depth=none", "-o", &folder];
+    let options = options.iter().map(String::as_str);
+    let all = fixed.into_iter().chain(options).chain(["--"]);
+    let all = all.map(OsString::from).chain(command.iter().cloned());
+    let recording = RecordingArgs::from_arg_matches(&parser.try_get_matches_from(all)?)?;
     let recording = recording::record(&recording, Stdout::File(stdout.to_owned()))?;
     match recording.interrupted() {
         Some(signal) => Err(Interrupted(signal).into()),
@@ -221,15 +234,16 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     }
     let wanted = args.output.as_ref().map(|output| output.folder.as_path());
     let folder = Folder::new(wanted)?;
-    let recording = recorded(args, &folder, &trial.file(RECORDED))?;
+    let recording = recorded(&args.command, &[], &folder.path, &trial.file(RECORDED))?;
     output::mute(true); // the patched copy is told of once
     let mut status = recording.status();
     if status == 0 {
         status = trial.begin()?;
     }
-    if status == 0 {
+    if let (0, Some(run)) = (status, recording.runs.first()) {
+        let report = regions::report(&run.path)?;
         if sets.is_empty() {
-            sets = suggested(&recording, &trial.programs[0].file)?;
+            sets = suggested(&report, &trial.programs[0].file)?;
         }
         for sets in sets {
             trial.add(sets)?;
@@ -237,6 +251,10 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         trial.go_on(0)?;
         trial.refine(&args.search)?;
         trial.together()?;
+        trial.compare_regions(&report)?;
+        for variant in &mut trial.variants {
+            variant.lost = regions::lost(&report, &variant.sets);
+        }
     }
     let mut times = trial.programs[0].times.clone();
     times.sort_by(f64::total_cmp);
@@ -257,22 +275,16 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
 }
 
 /// What the report of the original makes worth trying.
-fn suggested(recording: &Recording, program: &Path) -> Result<Vec<Vec<Set>>> {
-    let Some(run) = recording.runs.first() else {
-        bail!("nothing was recorded, so nothing can be tried");
-    };
-    let bar = progress::whole("reading");
-    let summary = load::summary(&run.path, memory::available(), bar.progress())?;
-    drop(bar);
+fn suggested(report: &Report, program: &Path) -> Result<Vec<Vec<Set>>> {
     let is_program = |path: &str| {
         let (file, program) = (Path::new(path).canonicalize(), program.canonicalize());
         file.ok() == program.ok()
     };
-    let own = summary.modules.iter().filter(|m| is_program(&m.path));
+    let own = report.modules.iter().filter(|m| is_program(&m.path));
     let own: Vec<&str> = own
         .map(|m| m.build_id.as_deref().unwrap_or(&m.path))
         .collect();
-    let found = candidates::candidates(&Report::new(&summary), &own);
+    let found = candidates::candidates(report, &own);
     let parsed = found.iter().map(|text| text.parse::<Set>());
     let parsed: Result<Vec<Set>, String> = parsed.collect();
     let sets = parsed.map_err(anyhow::Error::msg)?;

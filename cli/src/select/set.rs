@@ -7,7 +7,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::site::{Edge, Outcome, Parameter, SCHEDULES, Setting, SiteInfo};
 use ompfuse_rewriter::model::{Action, Site};
 use ompfuse_rewriter::settings;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 /// Regions, and what is set for them.
@@ -141,6 +141,9 @@ fn unpatched(site: &Site) -> Option<String> {
     }
 }
 
+/// A call that is set is one with a probe.
+const LEFT_OUT: &str = "--select, --skip or --filter leave it out";
+
 /// Reasons, and at how many places each holds.
 fn listed(reasons: &BTreeMap<String, u32>) -> String {
     let all = reasons.iter().map(|(reason, places)| match places {
@@ -151,10 +154,16 @@ fn listed(reasons: &BTreeMap<String, u32>) -> String {
 }
 
 /// What is set for a module's sites, ascending. What stays as it is among them is said with its reasons.
+/// `selected`: the sites that get probes; `None`: all that can.
 ///
 /// # Errors
 /// Something can be set nowhere among its regions, with the reasons.
-pub(crate) fn settings(sets: &[Set], module: &str, sites: &[Site]) -> Result<Vec<Setting>> {
+pub(crate) fn settings(
+    sets: &[Set],
+    module: &str,
+    sites: &[Site],
+    selected: Option<&BTreeSet<u32>>,
+) -> Result<Vec<Setting>> {
     let infos: Vec<SiteInfo> = match sets.is_empty() {
         true => return Ok(vec![]),
         false => sites.iter().map(|s| s.info.clone()).collect(),
@@ -173,7 +182,9 @@ pub(crate) fn settings(sets: &[Set], module: &str, sites: &[Site]) -> Result<Vec
             let mut reasons = BTreeMap::new();
             let mut is_set = false;
             for (site, _) in chosen().filter(|(site, _)| has(parameter, &site.info)) {
-                match set.refusal(site, parameter) {
+                let is_left_out = selected.is_some_and(|ids| !ids.contains(&site.info.id));
+                let left_out = is_left_out.then(|| LEFT_OUT.to_owned());
+                match left_out.or_else(|| set.refusal(site, parameter)) {
                     None => {
                         if let Some(other) = instead(parameter) {
                             all.remove(&(site.info.id, other));

@@ -240,6 +240,33 @@ fn what_is_tried_does_the_same_or_is_not_recommended() {
     }
 }
 
+/// The loop's iterations sleep, so what helps doesn't depend on the machine.
+#[test]
+fn what_a_region_gains_is_measured() {
+    for (compiler, folder) in programs("asleep") {
+        let program = folder.path().join("asleep");
+        let mut command = command::with_threads(4);
+        let chunk = format!("--set=asleep.c:{}: chunk=1", line_of("asleep", "chunk"));
+        command.args(["try", "--format=json", &chunk, "-o"]);
+        command
+            .arg(folder.path().join("out"))
+            .arg("--")
+            .arg(&program);
+        let output = process::run(&mut command).ok("try");
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let variant = &answer["variants"][0];
+        assert_eq!(answer["best"], 0, "{compiler}: {answer:#}");
+        let change = variant["region_time"]["change"].as_f64();
+        assert!(
+            change.is_some_and(|c| (-0.9..-0.5).contains(&c)),
+            "{answer:#}"
+        );
+        // Three of four threads wait all the time.
+        let lost = variant["lost"].as_f64();
+        assert!(lost.is_some_and(|l| l > 0.4), "{answer:#}");
+    }
+}
+
 #[test]
 fn what_cannot_be_tried_is_said_before_anything_runs() {
     for (_, folder) in programs("settings") {

@@ -3,11 +3,28 @@
 use super::outputs::Judged;
 use super::{Answer, Variant};
 use crate::output;
-use ompfuse_report::compare::statistics::paired::ERROR;
+use ompfuse_report::compare::statistics::paired::{ERROR, Paired};
 use ompfuse_report::view::table::Column;
 
 fn percent(share: f64) -> String {
     format!("{:+.1}%", 100.0 * share)
+}
+
+/// What is known of the time of a variant's parallel regions.
+fn of_region(variant: &Variant) -> String {
+    match (&variant.region_reason, variant.region_time) {
+        (Some(reason), _) => format!("; its region's time isn't measured: {reason}"),
+        (None, Some(found)) if !found.is_decided => {
+            "; whether its region's time changed is undecided".to_owned()
+        }
+        (None, Some(found)) => format!(
+            "; its region's time, recorded: {} ({} to {})",
+            percent(found.change),
+            percent(found.low),
+            percent(found.high)
+        ),
+        (None, None) => String::new(),
+    }
 }
 
 pub(super) fn text(answer: &Answer) -> String {
@@ -17,15 +34,17 @@ pub(super) fn text(answer: &Answer) -> String {
         Column::right("time"),
         Column::left("interval").leaves(2),
         Column::right("turns").leaves(1),
+        Column::right("lost there").leaves(3),
+        Column::right("region's time").leaves(2),
         Column::left("output"),
     ];
+    let told = |found: Option<Paired>| match found {
+        Some(t) if t.is_decided => percent(t.change),
+        Some(_) => "undecided".to_owned(),
+        None => "-".to_owned(),
+    };
     let row = |(at, v): (usize, &Variant)| {
         let found = v.time.filter(|_| v.reason.is_none());
-        let change = match found {
-            Some(t) if t.is_decided => percent(t.change),
-            Some(_) => "undecided".to_owned(),
-            None => "-".to_owned(),
-        };
         let interval = found.map_or(String::new(), |t| {
             format!("{} to {}", percent(t.low), percent(t.high))
         });
@@ -36,9 +55,12 @@ pub(super) fn text(answer: &Answer) -> String {
         vec![
             (at + 1).to_string(),
             v.set.join(" + "),
-            change,
+            told(found),
             interval,
             v.turns.to_string(),
+            v.lost
+                .map_or("-".to_owned(), |share| format!("{:.1}%", 100.0 * share)),
+            told(v.region_time),
             last,
         ]
     };
@@ -57,13 +79,14 @@ pub(super) fn text(answer: &Answer) -> String {
     text += &match best.and_then(|v| Some((v, v.time?, v.output?))) {
         None => "none of them is known to be faster\n".to_owned(),
         Some((best, found, judged)) => format!(
-            "{} takes {:.1}% less time ({:.1} to {:.1}, {} turns, output {})\n",
+            "{} takes {:.1}% less time ({:.1} to {:.1}, {} turns, output {}){}\n",
             best.set.join(" + "),
             -100.0 * found.change,
             -100.0 * found.high,
             -100.0 * found.low,
             best.turns,
-            judged.words()
+            judged.words(),
+            of_region(best)
         ),
     };
     text += &format!(

@@ -108,6 +108,7 @@ fn what_cannot_be_judged_or_written_is_refused_in_one_line() {
         assert!(!out.exists(), "nothing was run");
         let checked = tried(&program, &[&set, "--check=false"], &[]);
         refused(checked, "refuses the original's own output");
+        assert!(!out.exists(), "nothing was tried");
     }
 }
 
