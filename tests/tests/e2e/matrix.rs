@@ -3,10 +3,11 @@
 //!
 //! A selection is tested in which every version meets every level and every set of flags;
 //! all of it with `OMPFUSE_MATRIX=full cargo test --release -p ompfuse-tests -- matrix::` (half an hour on two cores;
-//! `OMPFUSE_MATRIX=2/5` is the second fifth of it).
+//! `OMPFUSE_MATRIX=2/5` is the second fifth of it). That also has random settings for each build.
 
 use crate::counts;
 use crate::scan::complaints;
+use crate::settings;
 use ompfuse_tests::fixture::{self, Build, Fixture};
 use ompfuse_tests::matrix::{Compiler, Link, Matrix};
 use ompfuse_tests::process::{self, Output};
@@ -114,7 +115,7 @@ fn run(program: &Path) -> Output {
 }
 
 /// Everything that is tested of one build.
-fn check(build: &Build) {
+fn check(build: &Build, extent: &Extent) {
     let scan = Scan::of(&build.path);
     let wrong = complaints(build, &scan);
     assert!(wrong.is_empty(), "{build}: {}", wrong.join("\n"));
@@ -127,6 +128,9 @@ fn check(build: &Build) {
         assert_eq!(original.status, 0, "{build}: {original:?}");
     }
     counts::check(build, &patched, THREADS, &scan);
+    if matches!(extent, Extent::Full(..)) {
+        settings::random::check(build, &scan, original.stdout.len() as u64);
+    }
 }
 
 fn all_of(name: &str) {
@@ -149,7 +153,7 @@ fn all_of(name: &str) {
             continue;
         };
         tested += 1;
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&build))) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&build, &extent))) {
             let text = panic.downcast_ref::<String>().cloned();
             wrong.push(text.unwrap_or_else(|| format!("{build}: failed")));
         }

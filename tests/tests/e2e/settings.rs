@@ -1,15 +1,14 @@
 //! `--set`: what the runtime is handed over, as a library in front of it says; nothing else changes.
 
 use crate::shares::{programs, reported};
-use ompfuse_tests::fixture::{self, Fixture};
-use ompfuse_tests::scan::{Scan, Site};
-use ompfuse_tests::{command, compile, few, process, repository, some, table};
+use ompfuse_tests::{command, compile, process, repository, table};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 mod limits;
+pub(crate) mod random;
 
 /// The line of a source with this comment.
 fn line_of(source: &str, comment: &str) -> usize {
@@ -282,79 +281,4 @@ fn what_cannot_be_tried_is_said_before_anything_runs() {
         assert_eq!((output.status, said.lines().count()), (1, 1), "{said}");
         assert!(!folder.path().join("ompfuse-out").exists());
     }
-}
-
-/// Whether a value can be set at a site, by the names of runtimes' functions; a value.
-fn settable(site: &Site, draw: &mut u64) -> Option<String> {
-    let entry = site.entry.as_deref()?;
-    *draw = draw
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
-    let number = (*draw >> 33) % 40 + 1;
-    let schedule = site.detail.as_deref().unwrap_or("");
-    let deals = schedule == "dynamic" || schedule == "guided";
-    let is_loop = entry.contains("_start")
-        || entry.starts_with("__kmpc_dispatch_init")
-        || entry.starts_with("GOMP_parallel_loop");
-    match entry {
-        _ if (*draw >> 20).is_multiple_of(4) => None,
-        "GOMP_taskloop" | "GOMP_taskloop_ull" | "__kmpc_taskloop" => {
-            Some(format!("grainsize={number}"))
-        }
-        _ if site.construct == "loop" && site.edge == "begin" && deals && is_loop => {
-            let schedules = ["", "schedule=dynamic, ", "schedule=guided, "];
-            let is_kmpc = entry.starts_with("__kmpc");
-            let schedule = schedules[if is_kmpc { (*draw >> 40) % 3 } else { 0 } as usize];
-            Some(format!("{schedule}chunk={number}"))
-        }
-        _ if entry.starts_with("GOMP_parallel_loop") && deals => Some(format!("chunk={number}")),
-        _ => None,
-    }
-}
-
-/// Fixtures count what they execute. Chunks and grain sizes of regions that chance chooses change nothing of it, but for the number of a
-/// taskloop's tasks.
-#[test]
-fn fixtures_execute_the_same() {
-    let mut set = 0;
-    for name in some(few(&fixture::names(), 14)) {
-        let fixture = Fixture::open(&name);
-        for build in ["gcc", "clang"]
-            .iter()
-            .flat_map(|c| fixture.ordinary_builds(c))
-        {
-            let scan = Scan::of(&build.path);
-            let mut draw = u64::from(scan.sites.len() as u32) + 7;
-            let folder = tempfile::tempdir().expect("there is room for a copy");
-            let tuned = folder.path().join(&name);
-            let mut patch = command::with_threads(2);
-            patch
-                .args(["patch", "--dormant", "-o"])
-                .arg(&tuned)
-                .arg(&build.path);
-            let sets = scan
-                .sites
-                .iter()
-                .filter_map(|site| Some((site, settable(site, &mut draw)?)));
-            let sets: Vec<String> = sets
-                .map(|(site, value)| format!("--set={:#x}: {value}", site.address))
-                .collect();
-            if sets.is_empty() {
-                continue;
-            }
-            process::run(patch.args(&sets)).ok(&format!("{build}: {sets:?}"));
-            set += sets.len();
-            for threads in [1, 3] {
-                let run = |program: &Path| {
-                    let mut command = Command::new(program);
-                    let output = process::run(process::clean(&mut command, threads));
-                    let (status, text, _) = output.outcome();
-                    let lines = text.lines().filter(|line| !line.starts_with("tasks "));
-                    (status, lines.map(str::to_owned).collect::<Vec<_>>())
-                };
-                assert_eq!(run(&build.path), run(&tuned), "{build}: {sets:?}");
-            }
-        }
-    }
-    assert!(set > 20, "{set}");
 }
