@@ -2,6 +2,7 @@
 
 mod detail;
 
+use super::trial::TRIED;
 use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
@@ -372,7 +373,22 @@ fn print(report: &Report, args: &Args, input: Option<&Path>) -> Result<()> {
     if how.is_json() {
         return output::print_json(&json::Json(report));
     }
-    args.pager.print(&how.text(report, Some(Stream::Output)))
+    let tried = input.map_or(String::new(), tried);
+    args.pager
+        .print(&(tried + &how.text(report, Some(Stream::Output))))
+}
+
+/// What `ompfuse try` has left to say beside a run.
+fn tried(input: &Path) -> String {
+    let folder = match load::is_run(input) {
+        true => input.parent(),
+        false => Some(input),
+    };
+    let line = folder.map(|folder| std::fs::read_to_string(folder.join(TRIED)));
+    let line = line.and_then(Result::ok).unwrap_or_default();
+    line.chars()
+        .filter(|c| *c == '\n' || !c.is_control())
+        .collect()
 }
 
 /// Gives the report of a program that has just printed its own output. JSON, or what goes to a terminal, is printed on standard

@@ -70,6 +70,9 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// The file with a line on what came of it, beside the recorded run.
+pub(super) const TRIED: &str = "tried.txt";
+
 /// The file with the recorded run's output.
 const RECORDED: &str = "recorded";
 
@@ -171,6 +174,10 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     match args.format.is_json() {
         true => output::print_json(&answer)?,
         false => output::print(&view::text(&answer))?,
+    }
+    if !answer.variants.is_empty() {
+        let line = format!("tried: {}\n", view::verdict(&answer));
+        atomic::write(&answer.folder.join(TRIED), line.as_bytes(), 0o600)?;
     }
     Ok(0)
 }

@@ -263,6 +263,12 @@ fn what_a_region_gains_is_measured() {
         // Three of four threads wait all the time.
         let lost = variant["lost"].as_f64();
         assert!(lost.is_some_and(|l| l > 0.4), "{answer:#}");
+        let report = command::ok([Path::new("report"), &folder.path().join("out")]).text();
+        let told = report
+            .lines()
+            .next()
+            .is_some_and(|line| line.starts_with("tried: asleep.c"));
+        assert!(told, "{report}");
     }
 }
 

@@ -27,6 +27,24 @@ fn of_region(variant: &Variant) -> String {
     }
 }
 
+/// What helps most, in a line.
+pub(super) fn verdict(answer: &Answer) -> String {
+    let best = answer.best.map(|at| &answer.variants[at]);
+    match best.and_then(|v| Some((v, v.time?, v.output?))) {
+        None => "none of them is known to be faster".to_owned(),
+        Some((best, found, judged)) => format!(
+            "{} takes {:.1}% less time ({:.1} to {:.1}, {} turns, output {}){}",
+            best.set.join(" + "),
+            -100.0 * found.change,
+            -100.0 * found.high,
+            -100.0 * found.low,
+            best.turns,
+            judged.words(),
+            of_region(best)
+        ),
+    }
+}
+
 pub(super) fn text(answer: &Answer) -> String {
     let columns = [
         Column::right("#"),
@@ -75,20 +93,7 @@ pub(super) fn text(answer: &Answer) -> String {
     let rows = answer.variants.iter().enumerate().map(row).collect();
     text += &output::table(&columns, rows);
     text += "\n";
-    let best = answer.best.map(|at| &answer.variants[at]);
-    text += &match best.and_then(|v| Some((v, v.time?, v.output?))) {
-        None => "none of them is known to be faster\n".to_owned(),
-        Some((best, found, judged)) => format!(
-            "{} takes {:.1}% less time ({:.1} to {:.1}, {} turns, output {}){}\n",
-            best.set.join(" + "),
-            -100.0 * found.change,
-            -100.0 * found.high,
-            -100.0 * found.low,
-            best.turns,
-            judged.words(),
-            of_region(best)
-        ),
-    };
+    text += &format!("{}\n", verdict(answer));
     text += &format!(
         "{:.0}% of such decisions are wrong; the recorded run is in {}\n",
         100.0 * ERROR,
