@@ -4,6 +4,7 @@ pub(crate) mod baselines;
 pub(crate) mod by_type;
 mod files;
 mod given;
+pub(crate) mod job;
 mod order;
 pub(crate) mod over_time;
 pub(crate) mod pieces;

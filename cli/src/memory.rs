@@ -24,8 +24,13 @@ pub(crate) struct Arg {
 impl Arg {
     /// In bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.memory.unwrap_or_else(|| available().min(ENOUGH))
+        self.memory.unwrap_or_else(usual)
     }
+}
+
+/// What is used if nobody says how much, in bytes.
+pub(crate) fn usual() -> u64 {
+    available().min(ENOUGH)
 }
 
 /// What the command needs of its stack, with room to spare; some 60 KiB were not enough.

@@ -12,6 +12,7 @@ mod volume;
 mod window;
 
 pub(crate) use countable::{Countable, countable, countable_elsewhere};
+pub(crate) use job::rank_of_this;
 pub(crate) use meeting::ranks_in;
 
 use crate::event_sets::SetArgs;
@@ -73,7 +74,7 @@ pub(crate) struct RecordingArgs {
     threads: Option<ThreadList>,
     /// Folder for the runs (default: ompfuse-out, or the next free ompfuse-out-N)
     ///
-    /// In its name %q{VARIABLE} stands for a variable of the environment, %p for the number of this process,
+    /// In its name %q{VARIABLE} stands for a variable of the environment, %r for the number of the MPI rank, %p for the number of this process,
     /// %h for the host, and %% for a percent sign.
     #[arg(short, long, value_name = "DIR", value_parser = OutputParser)]
     output: Option<Output>,
@@ -184,7 +185,8 @@ impl RecordingArgs {
 
     /// The job that the program is a rank of, if the ranks record into one folder.
     fn job(&self) -> Option<Job> {
-        let own = |o: &Output| o.has_pid || o.variables.iter().any(|v| job::is_of_rank(v));
+        let own =
+            |o: &Output| o.has_pid || o.has_rank || o.variables.iter().any(|v| job::is_of_rank(v));
         Job::of_this().filter(|_| !self.output.as_ref().is_some_and(own))
     }
 
@@ -267,6 +269,9 @@ pub(crate) struct Recording {
     /// This command is one of several ranks, another of which tells what was recorded.
     #[serde(skip)]
     pub(crate) is_told_by_another: bool,
+    /// This command is one of several ranks, each with a folder of its own.
+    #[serde(skip)]
+    pub(crate) is_rank: bool,
 }
 
 impl Recording {
@@ -464,6 +469,7 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
             status: 0,
             interrupted: None,
             is_told_by_another: meeting.as_ref().is_some_and(|m| !m.is_leader()),
+            is_rank: meeting.is_none() && Job::of_this().is_some(),
         },
         meeting,
     };

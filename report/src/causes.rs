@@ -2,7 +2,7 @@
 //!
 //! Causes come of single records ([`ompfuse_fuse::span`]). What these don't tell has the cause [`Cause::Unknown`].
 
-mod communication;
+pub(crate) mod communication;
 mod managing;
 mod outside;
 mod scaling;

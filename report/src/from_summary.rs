@@ -24,6 +24,7 @@ use crate::model::{
     EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo, Serial,
     State, ThreadCheck, Unmatched, UnmatchedXus,
 };
+pub(crate) use account::efficiency;
 pub use growth::growth;
 pub(crate) use growth::nothing as growth_nothing;
 use indexed::Indexed;

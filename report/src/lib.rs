@@ -11,6 +11,7 @@ pub mod compare;
 pub mod filter;
 mod from_summary;
 pub mod history;
+pub mod job;
 pub mod model;
 mod phases;
 #[cfg(test)]

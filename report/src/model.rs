@@ -19,6 +19,7 @@ pub(crate) mod property;
 pub(crate) mod ranks;
 pub(crate) mod region;
 pub mod series;
+pub(crate) mod sum;
 pub(crate) mod times;
 pub(crate) mod transfer;
 

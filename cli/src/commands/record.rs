@@ -1,6 +1,7 @@
 //! `ompfuse record`.
 
 use crate::launch::Stdout;
+use crate::load;
 use crate::output;
 use crate::recording::{self, Recording, RecordingArgs, probes};
 use anyhow::Result;
@@ -46,6 +47,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     }
     let stdout = Stdout::beside(args.output.is_json());
     let recording = recording::record(&args.recording, stdout)?;
+    load::job::leave(&recording, None);
     recording.status_after(tell(&recording, args))
 }
 

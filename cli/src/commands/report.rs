@@ -233,6 +233,18 @@ pub(super) fn run(args: &Args) -> Result<()> {
         }
         return print(&report, args, None);
     }
+    if let Some(ranks) = load::job::ranks(input) {
+        if args.suggest_filter.is_some() {
+            bail!(
+                "no filter for {}: a job's report does not say what single probes cost; name the folder of a rank",
+                input.display()
+            );
+        }
+        let bar = progress::whole("reading");
+        let report = load::job::report(input, &ranks, args.memory.bytes(), bar.progress())?;
+        drop(bar);
+        return print(&report, args, None);
+    }
     if args.report.page.is_wanted()
         && !args.from_sums
         && args.suggest_filter.is_none()

@@ -65,6 +65,12 @@ const LAUNCHERS: [Launcher; 5] = [
     },
 ];
 
+/// The number of this command's rank, as its launcher tells it.
+pub(crate) fn rank_of_this() -> Option<u32> {
+    let number = |l: &Launcher| std::env::var(l.rank).ok()?.parse().ok();
+    LAUNCHERS.iter().find_map(number)
+}
+
 /// The variables that tell ranks apart.
 pub(crate) fn is_of_rank(variable: &str) -> bool {
     const OTHERS: [&str; 5] = [

@@ -82,6 +82,7 @@ fn recorded(args: &RecordingArgs, against: &str, most: u32, stdout: &Stdout) -> 
             folder: into.to_owned(),
             variables: vec![],
             has_pid: false,
+            has_rank: false,
         };
         let args = RecordingArgs {
             command: commands[side].clone(),

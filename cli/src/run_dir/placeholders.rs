@@ -1,5 +1,6 @@
 //! Placeholders in the name of an output folder: `run-%q{RANK}-%p`.
 
+use crate::recording::rank_of_this;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -13,6 +14,8 @@ pub(crate) struct Output {
     pub(crate) variables: Vec<String>,
     /// Whether the number of this process is.
     pub(crate) has_pid: bool,
+    /// Whether the number of the MPI rank is.
+    pub(crate) has_rank: bool,
 }
 
 /// For clap.
@@ -40,18 +43,22 @@ impl clap::builder::TypedValueParser for OutputParser {
             return Err(fail("a folder's name is needed".to_owned()));
         }
         let host = || rustix::system::uname().nodename().to_bytes().to_vec();
-        fill_in(value.as_bytes(), |name| std::env::var_os(name), &host).map_err(fail)
+        let variable = |name: &str| std::env::var_os(name);
+        fill_in(value.as_bytes(), variable, &host, rank_of_this()).map_err(fail)
     }
 }
 
-/// Fills in `%q{VARIABLE}`, `%p` (this process), `%h` (the host) and `%%`.
+/// Fills in `%q{VARIABLE}`, `%r` (the rank), `%p` (this process), `%h` (the host) and `%%`.
 fn fill_in(
     pattern: &[u8],
     variable: impl Fn(&str) -> Option<OsString>,
     host: &dyn Fn() -> Vec<u8>,
+    rank: Option<u32>,
 ) -> Result<Output, String> {
-    const KNOWN: &str = "there are %q{VARIABLE}, %p (process), %h (host) and %% (a percent sign)";
-    let (mut name, mut variables, mut has_pid) = (Vec::new(), Vec::new(), false);
+    const KNOWN: &str =
+        "there are %q{VARIABLE}, %r (MPI rank), %p (process), %h (host) and %% (a percent sign)";
+    let (mut name, mut variables) = (Vec::new(), Vec::new());
+    let (mut has_pid, mut has_rank) = (false, false);
     let mut rest = pattern;
     while let Some(at) = rest.iter().position(|&b| b == b'%') {
         name.extend_from_slice(&rest[..at]);
@@ -67,6 +74,12 @@ fn fill_in(
                 has_pid = true;
             }
             b'h' => name.extend(host()),
+            b'r' => {
+                let rank =
+                    rank.ok_or("%r: no launcher of MPI programs has started this command")?;
+                name.extend(rank.to_string().bytes());
+                has_rank = true;
+            }
             b'q' => {
                 let text = rest.strip_prefix(b"{").and_then(|rest| {
                     let end = rest.iter().position(|&b| b == b'}')?;
@@ -93,6 +106,7 @@ fn fill_in(
         folder: PathBuf::from(OsString::from_vec(name)),
         variables,
         has_pid,
+        has_rank,
     })
 }
 
@@ -106,7 +120,12 @@ mod tests {
             "EMPTY" => Some("".into()),
             _ => None,
         };
-        let filled = fill_in(pattern.as_bytes(), variable, &|| b"node7".to_vec())?;
+        let filled = fill_in(
+            pattern.as_bytes(),
+            variable,
+            &|| b"node7".to_vec(),
+            (!pattern.contains("alone")).then_some(3),
+        )?;
         Ok(filled.folder.display().to_string())
     }
 
@@ -116,6 +135,7 @@ mod tests {
         assert_eq!(filled("out"), Ok("out".to_owned()));
         assert_eq!(filled("run-%q{RANK}-%p"), Ok(format!("run-3-{pid}")));
         assert_eq!(filled("%h/%q{RANK}%q{RANK}.d"), Ok("node7/33.d".to_owned()));
+        assert_eq!(filled("job/%r"), Ok("job/3".to_owned()));
         assert_eq!(filled("100%%"), Ok("100%".to_owned()));
     }
 
@@ -130,6 +150,7 @@ mod tests {
             ("%q{}", "%q needs"),
             ("%q{NONE}", "there is no variable NONE"),
             ("%q{EMPTY}", "there is no variable EMPTY"),
+            ("alone/%r", "no launcher"),
         ] {
             let error = filled(wrong).unwrap_err();
             assert!(error.contains(why), "{wrong}: {error}");

@@ -71,7 +71,7 @@ fn add(found: &mut Found<'_>, part: &crate::model::StatePart, times: f64) {
 const BUSIER: f64 = 1.1;
 
 /// The rank with the most work, if that is much more than the mean.
-fn busiest(account: &Account) -> Option<BusiestRank> {
+pub(crate) fn busiest(account: &Account) -> Option<BusiestRank> {
     let mut works: BTreeMap<u32, u64> = BTreeMap::new();
     for process in &account.processes {
         let states = process.states.iter();

@@ -1,7 +1,7 @@
 //! The account of time: each nanosecond of a recorded interval is put into one state, and what is left of the available time is
 //! idle or unknown.
 
-mod efficiency;
+pub(crate) mod efficiency;
 mod rest;
 mod sums;
 
@@ -49,8 +49,14 @@ pub(super) fn account(summary: &Indexed<'_>, ids: &[u32]) -> Option<Account> {
     let alike = efficiency::lost_alike(summary);
     let mut efficiencies = efficiency::of_states(&all, available_ns, alike);
     if let Some(e) = &mut efficiencies {
-        efficiency::among_processes(e, &list);
+        let ranks = &summary.runs[0].ranks;
+        let host = |rank: Option<u32>| {
+            let told = ranks.iter().find(|told| Some(told.rank) == rank)?;
+            told.host.as_deref()
+        };
+        efficiency::among_processes(e, &list, &host);
     }
+    let of_ranks = list.iter().any(|p| p.mpi_rank.is_some());
     Some(Account {
         own_ns: list.iter().map(|p| p.own_ns).sum(),
         recording_ns: processes.iter().map(|p| p.recording_ns()).sum(),
@@ -58,7 +64,11 @@ pub(super) fn account(summary: &Indexed<'_>, ids: &[u32]) -> Option<Account> {
         available_ns,
         states,
         efficiencies,
-        processes: if list.len() > 1 { list } else { vec![] },
+        processes: if list.len() > 1 || of_ranks {
+            list
+        } else {
+            vec![]
+        },
     })
 }
 

@@ -23,7 +23,7 @@ pub struct Account {
     pub states: Vec<StateTime>,
     /// Efficiencies; null if more than a hundredth of the time is unknown.
     pub efficiencies: Option<Efficiencies>,
-    /// The same by process, where there are several.
+    /// The same by process, where there are several, and of ranks of an MPI program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessTime>,
 }
@@ -172,6 +172,14 @@ pub struct Efficiencies {
     pub mpi_communication: Option<f64>,
     /// Part of `mpi`: mean time of the processes outside of MPI, divided by the longest. Null without MPI.
     pub mpi_load_balance: Option<f64>,
+    /// Part of `mpi_load_balance`: the largest mean of a host's processes outside of MPI, divided by the longest of a process. Null
+    /// if the processes are not known to be on several hosts.
+    #[serde(default)]
+    pub mpi_load_balance_inside_nodes: Option<f64>,
+    /// Part of `mpi_load_balance`: mean time of the processes outside of MPI, divided by the largest mean of a host. Null as
+    /// `mpi_load_balance_inside_nodes`.
+    #[serde(default)]
+    pub mpi_load_balance_between_nodes: Option<f64>,
 }
 
 impl Account {

@@ -22,7 +22,7 @@ pub struct Loss {
 }
 
 /// The kind of a loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LossKind {
@@ -305,6 +305,13 @@ pub enum Cause {
         calls: u64,
         /// Mean time of a call, in seconds.
         call_s: f64,
+    },
+    /// A job's ranks lose time in one way. Told is the cause on the rank that loses the most so.
+    AtRank {
+        /// Number of the rank.
+        rank: u32,
+        /// The cause there.
+        cause: Box<Cause>,
     },
     /// The records don't show the cause.
     Unknown,

@@ -122,6 +122,40 @@ pub enum Note {
         /// Number of all ranks.
         of: u32,
     },
+    /// The folder of a job's rank can't be read.
+    RankUnreadable {
+        /// The folder.
+        folder: String,
+        /// Why it can't be read.
+        reason: String,
+    },
+    /// A job's ranks have something in common that makes their numbers incomplete.
+    AtRanks {
+        /// Numbers of the ranks.
+        ranks: Vec<u32>,
+        /// What is said of the first of them. Numbers of the others may differ.
+        note: Box<Note>,
+    },
+    /// A rank's summary had no room for its smallest regions. Sums have their time.
+    RegionsLeftOut {
+        /// Number of these regions.
+        regions: u32,
+        /// Their time in seconds.
+        seconds: f64,
+    },
+}
+
+impl Note {
+    /// Whether another one is of the same kind.
+    pub(crate) fn is_like(&self, other: &Note) -> bool {
+        let kind = std::mem::discriminant(self) == std::mem::discriminant(other);
+        kind && match (self, other) {
+            (Note::Problem { problem: a, .. }, Note::Problem { problem: b, .. }) => {
+                std::mem::discriminant(a) == std::mem::discriminant(b)
+            }
+            _ => true,
+        }
+    }
 }
 
 /// An event with counts that belong to no region.

@@ -81,7 +81,8 @@ pub struct RegionRanks {
     pub imbalance_among_ranks: f64,
     /// Like `imbalance_among_threads` of the program, for this region.
     pub imbalance_among_threads: f64,
-    /// The ranks that executed the region, by number. The others count as ranks without work.
+    /// The ranks that executed the region, by number. The others count as ranks without work. In reports of jobs whose ranks
+    /// left a summary each there are at most 256: those with the most work, and the one with the least.
     pub per_rank: Vec<RegionRank>,
 }
 
@@ -91,6 +92,9 @@ pub struct RegionRanks {
 pub struct RegionRank {
     /// Number of the rank.
     pub rank: u32,
+    /// Number of its threads that took part; 0 in reports of older versions.
+    #[serde(default)]
+    pub threads: u32,
     /// Number of execution units that began on it.
     pub xus: u64,
     /// The program's code, in seconds.
@@ -109,9 +113,15 @@ pub(crate) type Works = BTreeMap<u32, Vec<f64>>;
 
 /// `max / mean - 1`.
 pub(crate) fn imbalance(works: impl Iterator<Item = f64> + Clone) -> f64 {
-    let (count, sum) = works.clone().fold((0, 0.0), |(n, sum), w| (n + 1, sum + w));
+    let count = works.clone().count();
+    among(works, count)
+}
+
+/// The same of `all` ranks, of which those without work may be left out.
+pub(crate) fn among(works: impl Iterator<Item = f64>, all: usize) -> f64 {
+    let (sum, most) = works.fold((0.0, 0.0), |(sum, most), w| (sum + w, f64::max(most, w)));
     match sum > 0.0 {
-        true => works.fold(0.0, f64::max) * f64::from(count) / sum - 1.0,
+        true => most * all as f64 / sum - 1.0,
         false => 0.0,
     }
 }
@@ -141,12 +151,14 @@ pub(crate) fn of_region(region: &Region, all: &BTreeSet<u32>) -> Option<RegionRa
         works.entry(rank).or_default().push(part.work_s);
         let sum = per_rank.entry(rank).or_insert(RegionRank {
             rank,
+            threads: 0,
             xus: 0,
             work_s: 0.0,
             wait_s: 0.0,
             runtime_s: 0.0,
             transfer: None,
         });
+        sum.threads += 1;
         sum.xus += part.xus;
         sum.work_s += part.work_s;
         sum.wait_s += part.wait_s;

@@ -2,11 +2,11 @@
 
 use super::merged_paths as paths;
 use crate::model::ranks;
+use crate::model::sum::{add, both};
 use crate::model::{
-    InPart, Lock, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region,
-    RegionCounts, RegionThread, Report, Spread, Times,
+    Lock, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region, RegionCounts,
+    RegionThread, Report, Spread,
 };
-use crate::model::{Mutex, Transfer};
 use ompfuse_format::Construct;
 use ompfuse_fuse::names::readable;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,14 +68,16 @@ pub(super) fn merged(report: &Report) -> Merged {
     }
     let first = |group: &[&Region]| group.iter().map(|r| r.id).min().unwrap_or(0);
     let several = groups.iter().filter(|g| g.len() > 1);
-    let several = several.map(|g| (first(g), g.len())).collect();
+    let several: Vec<(u32, usize)> = several.map(|g| (first(g), g.len())).collect();
     let number: BTreeMap<u32, u32> = (groups.iter())
         .flat_map(|g| g.iter().map(|r| (r.id, first(g))))
         .collect();
     let mut regions: Vec<Region> = groups.iter().map(|g| sum(g)).collect();
     let ranks = report.mpi.iter().flat_map(|m| &m.ranks);
     let ranks: BTreeSet<u32> = ranks.map(|r| r.rank).collect();
-    for region in regions.iter_mut().filter(|r| r.ranks.is_some()) {
+    // Of sites in a line only their threads tell how even their ranks are together; a job's report has none.
+    let of_several = |r: &&mut Region| several.iter().any(|(id, _)| *id == r.id);
+    for region in regions.iter_mut().filter(of_several) {
         region.ranks = ranks::of_region(region, &ranks);
     }
     regions.sort_by(|a, b| b.time_s.total_cmp(&a.time_s).then(a.id.cmp(&b.id)));
@@ -120,120 +122,6 @@ fn sum(regions: &[&Region]) -> Region {
         sum.spread = spread(regions, &sum.per_thread);
     }
     sum
-}
-
-fn add(to: &mut Region, from: &Region) {
-    let total = |region: &Region| Some(region.xu_mean_s? * region.xus as f64);
-    let xu_s = both(total(to), total(from), |a, b| a + b);
-    to.executions += from.executions;
-    to.xus += from.xus;
-    to.iterations = match (to.iterations, from.iterations) {
-        (Some(a), Some(b)) => Some(a + b),
-        (one, other) => one.or(other),
-    };
-    to.iterations_max = to.iterations_max.max(from.iterations_max);
-    to.xu_mean_s = xu_s.filter(|_| to.xus > 0).map(|s| s / to.xus as f64);
-    to.xu_min_s = both(to.xu_min_s, from.xu_min_s, f64::min);
-    to.xu_max_s = both(to.xu_max_s, from.xu_max_s, f64::max);
-    to.wall_s = both(to.wall_s, from.wall_s, |a, b| a + b);
-    to.time_s += from.time_s;
-    to.share += from.share;
-    to.of_available += from.of_available;
-    to.work_s += from.work_s;
-    to.wait_s += from.wait_s;
-    to.runtime_s += from.runtime_s;
-    to.doubt_kind = to.doubt_kind.or(from.doubt_kind);
-    to.probes_estimated_s = both(to.probes_estimated_s, from.probes_estimated_s, |a, b| a + b);
-    let share = |probes: f64| (probes / to.time_s).min(1.0);
-    to.probes_share = to.probes_estimated_s.filter(|_| to.time_s > 0.0).map(share);
-    for part in &from.in_part {
-        match to.in_part.iter_mut().find(|p| p.kind == part.kind) {
-            Some(known) => add_part(known, part),
-            None => to.in_part.push(part.clone()),
-        }
-    }
-    for thread in &from.per_thread {
-        let name = |t: &RegionThread| (t.process, t.mpi_rank, t.thread);
-        let same = |t: &&mut RegionThread| name(t) == name(thread);
-        match to.per_thread.iter_mut().find(same) {
-            Some(known) => {
-                known.mutex = mutex(known.mutex, thread.mutex);
-                known.times = sum_of(known.times, thread.times);
-                // One copy may be inside of another one.
-                known.inclusive_s = None;
-                known
-                    .events
-                    .retain(|name, _| thread.events.contains_key(name));
-                for (name, count) in &mut known.events {
-                    let other = thread.events[name];
-                    let exclusive = count.exclusive.zip(other.exclusive);
-                    count.exclusive = exclusive.map(|(a, b)| a + b);
-                    count.inclusive = None;
-                }
-                known.transfer = Transfer::sum(known.transfer.iter().chain(&thread.transfer));
-                known.xus += thread.xus;
-                known.work_s += thread.work_s;
-                known.wait_s += thread.wait_s;
-                known.runtime_s += thread.runtime_s;
-            }
-            None => to.per_thread.push(thread.clone()),
-        }
-    }
-    to.per_thread
-        .sort_by_key(|t| (t.mpi_rank, t.process, t.thread));
-    to.ranks = to.ranks.take().or_else(|| from.ranks.clone());
-    to.mutex = mutex(to.mutex, from.mutex);
-    to.transfer = Transfer::sum(to.transfer.iter().chain(&from.transfer));
-    to.times = sum_of(to.times, from.times);
-    to.inclusive_s = None;
-    to.distribution = None; // percentiles of several don't add up
-    to.cancelled = match (to.cancelled, from.cancelled) {
-        (Some(a), Some(b)) => Some(a + b),
-        (one, other) => one.or(other),
-    };
-    // What is not known of a part is not known of the whole.
-    to.events.retain(|name, _| from.events.contains_key(name));
-    for (name, count) in &mut to.events {
-        *count += from.events.get(name).copied().unwrap_or(0);
-    }
-}
-
-fn sum_of(a: Option<Times>, b: Option<Times>) -> Option<Times> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.plus(&b)),
-        (one, other) => one.or(other),
-    }
-}
-
-fn mutex(a: Option<Mutex>, b: Option<Mutex>) -> Option<Mutex> {
-    let (Some(a), Some(b)) = (a, b) else {
-        return a.or(b);
-    };
-    // Where one of them has no release on record, that of all is not known.
-    let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
-    Some(Mutex {
-        entries: a.entries + b.entries,
-        enter_s: a.enter_s + b.enter_s,
-        held_s: sum(a.held_s, b.held_s),
-        exit_s: sum(a.exit_s, b.exit_s),
-    })
-}
-
-fn add_part(to: &mut InPart, from: &InPart) {
-    to.recorded += from.recorded;
-    to.executed += from.executed;
-    to.one_in = to.one_in.max(from.one_in);
-    to.throttled |= from.throttled;
-    to.left_out_s += from.left_out_s;
-    to.shorter_than_s = both(to.shorter_than_s, from.shorter_than_s, f64::max);
-}
-
-/// What both have, by `how`; else what one has.
-fn both(a: Option<f64>, b: Option<f64>, how: fn(f64, f64) -> f64) -> Option<f64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(how(a, b)),
-        (one, other) => one.or(other),
-    }
 }
 
 /// The spread of work over the threads of all. Who got nothing of any is in their number alone.

@@ -23,9 +23,16 @@ const NEAR: f64 = 0.05;
 
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
+    told(report, loss.loss, &loss.cause)
+}
+
+fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
     let at = |id: &u32| named(report, *id);
     let plain = |id: &u32| place(report, *id);
-    match &loss.cause {
+    match cause {
+        Cause::AtRank { rank, cause } => {
+            format!("most on rank {rank}: {}", told(report, kind, cause))
+        }
         Cause::SerialPart {
             wall_s,
             of_work,
@@ -322,7 +329,7 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             },
             seconds(*call_s)
         ),
-        Cause::Unknown => match loss.loss {
+        Cause::Unknown => match kind {
             LossKind::Runtime => "in the OpenMP runtime".to_owned(),
             LossKind::TaskWait => "threads wait for tasks; the records don't tell which".to_owned(),
             LossKind::Waiting => {

@@ -76,6 +76,12 @@ fn of_health(notes: &[Note]) -> Health {
     health
 }
 
+/// A note without others beside it.
+fn alone(note: &Note) -> Option<String> {
+    let health = health::health(&of_health(std::slice::from_ref(note)));
+    health.into_iter().next().or_else(|| one(note))
+}
+
 /// A note that stands for itself.
 pub(super) fn one(note: &Note) -> Option<String> {
     Some(match note {
@@ -126,6 +132,12 @@ pub(super) fn one(note: &Note) -> Option<String> {
         Note::Rank { rank, state } => return ranks::end(*rank, *state),
         Note::RanksMissing { ranks } => ranks::missing(ranks),
         Note::RanksSilent { ranks, of } => ranks::silent(ranks, *of),
+        Note::RankUnreadable { folder, reason } => format!("left out, {folder}: {reason}"),
+        Note::AtRanks { ranks, note } => ranks::at(ranks, &alone(note)?),
+        Note::RegionsLeftOut { regions, seconds: s } => format!(
+            "the summary has no room for {regions} small regions, which have {}; sums have their time",
+            seconds(*s)
+        ),
     })
 }
 

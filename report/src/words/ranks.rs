@@ -59,6 +59,15 @@ pub(super) fn missing(ranks: &[u32]) -> String {
     )
 }
 
+/// What is said of several ranks.
+pub(super) fn at(ranks: &[u32], what: &str) -> String {
+    match ranks {
+        [] => what.to_owned(),
+        [rank] => format!("rank {rank}: {what}"),
+        [first, others @ ..] => format!("rank {first}: {what}; likewise rank {}", listed(others)),
+    }
+}
+
 /// Of ranks that left no records.
 pub(super) fn silent(ranks: &[u32], of: u32) -> String {
     let word = match ranks.len() {

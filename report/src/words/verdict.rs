@@ -211,6 +211,10 @@ pub(crate) fn efficiencies(e: &Efficiencies) -> String {
             part("communication", e.mpi_communication),
             part("load balance", e.mpi_load_balance)
         );
+        let nodes = e.mpi_load_balance_inside_nodes;
+        if let Some((inside, between)) = nodes.zip(e.mpi_load_balance_between_nodes) {
+            text += &format!(" = {inside:.2} inside nodes × {between:.2} between them");
+        }
     }
     text
 }

@@ -156,6 +156,7 @@ mod second {
     use super::control;
 
     pub(crate) mod exports;
+    pub(crate) mod jobs;
     pub(crate) mod mpi;
     pub(crate) mod otf2;
     pub(crate) mod page;

@@ -24,7 +24,7 @@ fn sum(states: &BTreeMap<State, u64>, of: &[State]) -> f64 {
 }
 
 /// Of one partition. `alike`: what of the time in teams all threads lose alike, in nanoseconds, if it is known.
-pub(super) fn of_states(
+pub(crate) fn of_states(
     states: &BTreeMap<State, u64>,
     available_ns: u64,
     alike: Option<u64>,
@@ -52,7 +52,20 @@ pub(super) fn of_states(
         mpi: None,
         mpi_communication: None,
         mpi_load_balance: None,
+        mpi_load_balance_inside_nodes: None,
+        mpi_load_balance_between_nodes: None,
     })
+}
+
+/// What of the time in teams all threads lose alike, in nanoseconds, from the efficiencies that were made of it.
+pub(crate) fn alike(
+    states: &BTreeMap<State, u64>,
+    available_ns: u64,
+    made: &Efficiencies,
+) -> Option<u64> {
+    let outside = sum(states, &OUTSIDE);
+    let uneven = (1.0 - made.load_balance?) * (available_ns as f64 - outside);
+    Some((sum(states, &INSIDE) - uneven).max(0.0).round() as u64)
 }
 
 /// What all threads of teams lose alike: summed up execution by execution.
@@ -65,8 +78,12 @@ pub(super) fn lost_alike(summary: &Indexed<'_>) -> Option<u64> {
     Some(all.iter().map(|p| p.least_idle_ns).sum())
 }
 
-/// Adds what compares processes, where any calls MPI.
-pub(super) fn among_processes(all: &mut Efficiencies, processes: &[ProcessTime]) {
+/// Adds what compares processes, where any calls MPI. `host`: of a rank, if it is known.
+pub(crate) fn among_processes<'h>(
+    all: &mut Efficiencies,
+    processes: &[ProcessTime],
+    host: &impl Fn(Option<u32>) -> Option<&'h str>,
+) {
     let ns = |p: &ProcessTime, of: State| -> u64 {
         let found = p.states.iter().find(|(state, _)| *state == of);
         found.map_or(0, |s| s.1)
@@ -96,5 +113,20 @@ pub(super) fn among_processes(all: &mut Efficiencies, processes: &[ProcessTime])
     }
     all.mpi = Some(processes.iter().map(weighted).sum::<f64>() / available);
     all.mpi_communication = Some(longest / elapsed);
-    all.mpi_load_balance = Some(outside.iter().sum::<f64>() / outside.len() as f64 / longest);
+    let mean = outside.iter().sum::<f64>() / outside.len() as f64;
+    all.mpi_load_balance = Some(mean / longest);
+    let mut hosts: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for (process, outside) in processes.iter().zip(&outside) {
+        let Some(host) = host(process.mpi_rank) else {
+            return;
+        };
+        let sum = hosts.entry(host).or_default();
+        sum.0 += outside;
+        sum.1 += 1.0;
+    }
+    if hosts.len() > 1 {
+        let largest = hosts.values().map(|(sum, n)| sum / n).fold(0.0, f64::max);
+        all.mpi_load_balance_inside_nodes = Some(largest / longest);
+        all.mpi_load_balance_between_nodes = Some(mean / largest);
+    }
 }

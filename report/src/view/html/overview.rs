@@ -25,7 +25,7 @@ pub(super) fn section(context: &Context<'_>) -> Markup {
                 p.sub {
                     (seconds(shares.available_s)) " available: "
                     (shares.threads) @if shares.threads == 1 { " thread" } @else { " threads" }
-                    @if report.account.as_ref().is_some_and(|a| a.processes.is_empty()) {
+                    @if report.account.as_ref().is_some_and(|a| a.processes.len() <= 1) {
                         " × " (seconds(shares.available_s / shares.threads as f64)) " of the program's own time"
                     }
                 }

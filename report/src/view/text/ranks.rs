@@ -2,7 +2,7 @@
 
 use super::bars::bar;
 use super::{Paint, Section, TextOptions, laid_out, titled};
-use crate::model::{Region, Report};
+use crate::model::{Mpi, Region, Report};
 use crate::view::table::{Column, wrap};
 use crate::words::units::{percent, seconds};
 use crate::words::{kind, location, transfer};
@@ -82,6 +82,9 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
         percent(mpi.imbalance_among_threads)
     );
     text.push_str(&wrap(&line, options.width, "  "));
+    if let Some(late) = late(mpi) {
+        text.push_str(&wrap(&late, options.width, "  "));
+    }
     if mpi.serial_s + mpi.parallel_s > 0.0 {
         let line = format!(
             "MPI takes {} outside of parallel regions and {} inside, all ranks together",
@@ -95,6 +98,27 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
     }
     text.push_str(&regions(report, options));
     Some(text + &super::transfers::transfers(report, options))
+}
+
+/// A rank with this share of the mean time in MPI, or less, is told.
+const LATE: f64 = 0.8;
+
+/// The rank that the others wait for, if there is one.
+fn late(mpi: &Mpi) -> Option<String> {
+    let sum: f64 = mpi.ranks.iter().map(|r| r.mpi_s).sum();
+    let mean = sum / mpi.ranks.len() as f64;
+    let least = mpi
+        .ranks
+        .iter()
+        .min_by(|a, b| a.mpi_s.total_cmp(&b.mpi_s))?;
+    (least.mpi_s < LATE * mean).then(|| {
+        format!(
+            "rank {} has the least time in MPI, {} beside a mean of {}: who comes late waits least",
+            least.rank,
+            seconds(least.mpi_s),
+            seconds(mean)
+        )
+    })
 }
 
 /// The regions with the most work.

@@ -36,7 +36,7 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
     let mut text = paint.bold(&front(&command, options.width));
     text.push('\n');
     let threads = match &report.account {
-        Some(account) if account.processes.is_empty() => account.threads,
+        Some(account) if account.processes.len() <= 1 => account.threads,
         _ => u64::from(report.threads),
     };
     let mut facts = vec![match threads {
@@ -228,8 +228,8 @@ pub(super) fn regions(
     let title = match &report.account {
         Some(account) => {
             let of = match (account.processes.len(), account.threads) {
-                (0, 1) => "1 thread".to_owned(),
-                (0, n) => format!("{n} threads"),
+                (0 | 1, 1) => "1 thread".to_owned(),
+                (0 | 1, n) => format!("{n} threads"),
                 (n, _) => format!("{n} processes"),
             };
             let all = seconds(account.available_ns as f64 * 1e-9);

@@ -41,6 +41,7 @@ pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
         | Cause::CostlyTasks { at, .. }
         | Cause::CostlyRanges { at, .. } => Some(*at),
         Cause::ManyBarriers { at, .. } => *at,
+        Cause::AtRank { cause, .. } => cause_place(cause),
         Cause::SerialPart { .. }
         | Cause::UnevenCode
         | Cause::Late
@@ -53,6 +54,9 @@ pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
 
 /// Whether the words for a cause say where it is.
 fn names_place(cause: &Cause) -> bool {
+    if let Cause::AtRank { cause, .. } = cause {
+        return names_place(cause);
+    }
     !matches!(
         cause,
         Cause::ShortRegions { .. }

@@ -12,7 +12,11 @@ const FEW_RANGES: f64 = 2.0;
 /// What usually helps; `None`: nothing in general.
 pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
     let ranks = report.mpi.as_ref().map_or(1, |mpi| mpi.ranks.len() as u64);
-    Some(match &loss.cause {
+    let cause = match &loss.cause {
+        Cause::AtRank { cause, .. } => cause,
+        cause => cause,
+    };
+    Some(match cause {
         Cause::SerialPart { function: None, .. } => {
             "parallelise that code; --functions '*' names its functions".to_owned()
         }
@@ -121,7 +125,9 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::Unknown if report.runs.iter().any(|run| run.sums_only) => {
             "record without --summary, which tells it".to_owned()
         }
-        Cause::Nested { .. } | Cause::Call { .. } | Cause::Unknown => return None,
+        Cause::Nested { .. } | Cause::Call { .. } | Cause::Unknown | Cause::AtRank { .. } => {
+            return None;
+        }
     })
 }
 

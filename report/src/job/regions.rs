@@ -1,0 +1,145 @@
+//! The regions of several ranks: those at one place of one module are one.
+
+use crate::model::ranks::{RegionRank, RegionRanks, among};
+use crate::model::sum::add;
+use crate::model::{Region, Spread};
+use ompfuse_format::Construct;
+use std::collections::{BTreeSet, HashMap};
+
+/// Ranks that a region's list has. Of more these are the ones with the most work, and the one with the least.
+const MOST_RANKS: usize = 256;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key {
+    module: Option<String>,
+    name: String,
+    construct: Option<Construct>,
+    combined_with: Option<Construct>,
+}
+
+/// Regions by place; their numbers count from 1 in the order of their coming.
+#[derive(Debug, Default)]
+pub(super) struct Regions {
+    list: Vec<Region>,
+    ranks: Vec<Vec<RegionRank>>,
+    /// Sum of each rank's slowest thread, and of each rank's mean.
+    threads: Vec<[f64; 2]>,
+    known: HashMap<Key, usize>,
+}
+
+/// From numbers of one report to those of another.
+pub(super) type Numbers = HashMap<u32, u32>;
+
+impl Regions {
+    /// Takes in a report's regions, and tells their numbers.
+    pub(super) fn add(&mut self, regions: Vec<Region>) -> Numbers {
+        let mut numbers = Numbers::new();
+        for mut region in regions {
+            let key = Key {
+                module: region.module.clone(),
+                name: region.name.clone(),
+                construct: region.construct,
+                combined_with: region.combined_with,
+            };
+            let ranks = region.ranks.take();
+            let id = region.id;
+            let at = match self.known.get(&key) {
+                Some(&at) => {
+                    let sum = &mut self.list[at];
+                    add(sum, &region);
+                    sum.spread = spread(&sum.spread, &region.spread);
+                    at
+                }
+                None => {
+                    self.known.insert(key, self.list.len());
+                    region.id = self.list.len() as u32 + 1;
+                    self.list.push(region);
+                    self.ranks.push(vec![]);
+                    self.threads.push([0.0; 2]);
+                    self.list.len() - 1
+                }
+            };
+            if let Some(ranks) = ranks {
+                let of_rank = |r: &RegionRank| r.work_s / f64::from(r.threads.max(1));
+                let mean: f64 = ranks.per_rank.iter().map(of_rank).sum();
+                self.threads[at][0] += mean * (1.0 + ranks.imbalance_among_threads);
+                self.threads[at][1] += mean;
+                self.ranks[at].extend(ranks.per_rank);
+            }
+            numbers.insert(id, at as u32 + 1);
+        }
+        numbers
+    }
+
+    /// The regions in the report's order, and their numbers there. `thread_s`: the time that they are shares of. `all`: every rank.
+    pub(super) fn finish(self, thread_s: f64, all: &BTreeSet<u32>) -> (Vec<Region>, Numbers) {
+        let mut order: Vec<usize> = (0..self.list.len()).collect();
+        let key = |at: usize| {
+            let region: &Region = &self.list[at];
+            (
+                &region.module,
+                region.address,
+                &region.name,
+                region.construct,
+            )
+        };
+        order.sort_by(|&a, &b| key(a).cmp(&key(b)));
+        let numbers: Numbers = (1..)
+            .zip(&order)
+            .map(|(id, &at)| (at as u32 + 1, id))
+            .collect();
+        let both = self.ranks.into_iter().zip(self.threads);
+        let mut list: Vec<Region> = (self.list.into_iter().zip(both))
+            .map(|(mut region, (ranks, threads))| {
+                region.id = numbers[&region.id];
+                region.share = if thread_s > 0.0 {
+                    region.time_s / thread_s
+                } else {
+                    0.0
+                };
+                region.ranks = (!ranks.is_empty()).then(|| of_ranks(ranks, threads, all.len()));
+                region
+            })
+            .collect();
+        list.sort_by(|a, b| b.time_s.total_cmp(&a.time_s).then(a.id.cmp(&b.id)));
+        (list, numbers)
+    }
+}
+
+fn of_ranks(mut ranks: Vec<RegionRank>, [slowest, mean]: [f64; 2], all: usize) -> RegionRanks {
+    let imbalance_among_ranks = among(ranks.iter().map(|r| r.work_s), all);
+    if ranks.len() > MOST_RANKS {
+        ranks.sort_by(|a, b| b.work_s.total_cmp(&a.work_s));
+        let least = ranks.pop();
+        ranks.truncate(MOST_RANKS - 1);
+        ranks.extend(least);
+    }
+    ranks.sort_by_key(|r| r.rank);
+    RegionRanks {
+        imbalance_among_ranks,
+        imbalance_among_threads: if mean > 0.0 {
+            slowest / mean - 1.0
+        } else {
+            0.0
+        },
+        per_rank: ranks,
+    }
+}
+
+fn spread(a: &Spread, b: &Spread) -> Spread {
+    let threads = a.threads + b.threads;
+    let sum = |s: &Spread| s.mean_s * f64::from(s.threads);
+    let mean_s = (sum(a) + sum(b)) / f64::from(threads.max(1));
+    let max_s = a.max_s.max(b.max_s);
+    Spread {
+        threads,
+        min_s: a.min_s.min(b.min_s),
+        mean_s,
+        max_s,
+        imbalance: if mean_s > 0.0 {
+            max_s / mean_s - 1.0
+        } else {
+            0.0
+        },
+    }
+}
