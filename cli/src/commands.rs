@@ -3,6 +3,7 @@
 mod baseline;
 mod cache;
 mod combine;
+mod combine_groups;
 mod completions;
 mod ctl;
 mod diff;
@@ -13,6 +14,7 @@ mod export;
 mod headings;
 mod history;
 mod man;
+mod partition;
 mod patch;
 mod patch_cached;
 mod plan;
@@ -45,6 +47,8 @@ enum Command {
     Plan(plan::Args),
     Record(record::Args),
     Combine(combine::Args),
+    Partition(partition::Args),
+    CombineGroups(combine_groups::Args),
     Evaluate(evaluate::Args),
     Report(report::Args),
     Diff(diff::Args),
@@ -87,6 +91,8 @@ impl Cli {
             Command::Plan(args) => plan::run(&args).map(done),
             Command::Record(args) => record::run(&args),
             Command::Combine(args) => combine::run(&args).map(done),
+            Command::Partition(args) => partition::run(&args).map(done),
+            Command::CombineGroups(args) => combine_groups::run(&args).map(done),
             Command::Evaluate(args) => evaluate::run(&args).map(done),
             Command::Diff(args) => diff::run(&args),
             Command::Baseline(args) => baseline::run(&args).map(done),

@@ -233,7 +233,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         match self {
             Source::Run(path) | Source::File(path) => path,
         }
@@ -291,6 +291,22 @@ pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Source>> {
         same::check(&inputs)?;
     }
     Ok(inputs)
+}
+
+/// The run of each rank of a job.
+pub(crate) fn inputs_of_ranks(ranks: &[PathBuf]) -> Result<Vec<Source>> {
+    let one = |folder: &PathBuf| {
+        let found = runs(folder)?;
+        let count = found.len();
+        match <[PathBuf; 1]>::try_from(found) {
+            Ok([run]) => Ok(Source::Run(run)),
+            Err(_) => bail!(
+                "{} has {count} runs: record each launch into a job's folder of its own",
+                folder.display()
+            ),
+        }
+    };
+    ranks.iter().map(one).collect()
 }
 
 /// Refuses to combine sums with units: the counts of the one would be in no unit of the other.

@@ -13,6 +13,7 @@ pub mod cube;
 pub mod dot;
 pub mod extrap;
 pub mod firefox;
+pub mod groups;
 pub mod openmetrics;
 pub mod otf2;
 pub mod perfetto;

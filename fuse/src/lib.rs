@@ -20,12 +20,14 @@
 //! * [`experiment`]: how good the strategies are, on complete runs that pose as incomplete ones.
 //! * [`summary`]: what reports need beside the XUs; the same sums of a run while it goes on.
 //! * [`span`]: work, span, replays of other schedules, what threads waited for.
+//! * [`exchange`]: units by groups, for engines that run on many machines.
 //! * [`profile`]: XUs and summary together; the Parquet file.
 #![forbid(unsafe_code)]
 
 pub mod account;
 pub mod combine;
 pub mod evaluate;
+pub mod exchange;
 pub mod experiment;
 pub mod label;
 pub mod names;

@@ -2,11 +2,13 @@
 
 use super::Source;
 use crate::{input, interrupt};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use ompfuse_fuse::profile::by_type::{Passes, Scanned, Selected, Selection, need, passes};
+use ompfuse_fuse::profile::by_type::{
+    Passes, Scanned, Selected, Selection, bucket_passes, need, passes,
+};
 use ompfuse_fuse::run::RunReader;
-use ompfuse_fuse::{Profile, Strategy, Summary};
+use ompfuse_fuse::{Profile, Strategy, Summary, XuTable};
 use ompfuse_progress::Progress;
 use std::path::Path;
 
@@ -94,4 +96,32 @@ fn select(input: &Source, mut selection: Selection<'_>) -> Result<Selected> {
             Ok(selection.finish())
         }
     }
+}
+
+/// The first reading of an input whose units are handed on by themselves.
+pub(crate) fn scanned(input: &Source, memory: u64, progress: Progress<'_>) -> Result<Scanned> {
+    input.check_exact()?;
+    ensure!(
+        !input.has_sums_only(),
+        "it has sums only (recorded with --summary), and no units"
+    );
+    scan(input, memory, progress)
+}
+
+/// Hands on its units, some buckets of types at a time, with their places in the input.
+pub(crate) fn by_bucket(
+    (input, scanned): (&Source, &Scanned),
+    buckets: u32,
+    memory: u64,
+    each: &mut dyn FnMut(&XuTable, &[u32]) -> Result<()>,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let passes = bucket_passes(scanned, buckets, memory);
+    for pass in &passes {
+        interrupt::hold().check()?;
+        let (table, positions) = select(input, pass.of(scanned))?.into_rows();
+        each(&table, &positions)?;
+        progress.steps(1, passes.len());
+    }
+    Ok(())
 }

@@ -11,6 +11,7 @@ pub use pieces::{PieceError, Pieces, need};
 
 use super::{Combiner, Profile, Strategy};
 use crate::combine::{BcError, list_unmatched};
+use crate::exchange::bucket_of;
 use crate::run::{NONE, RunReader};
 use crate::summary::{Matching, Summary, TableSums};
 use crate::table::{COUNT, ROW, Site, XuTable};
@@ -53,6 +54,11 @@ impl Scanned {
             types,
             empty,
         }
+    }
+
+    /// Names of the events that were counted.
+    pub fn events(&self) -> impl Iterator<Item = &str> {
+        self.empty.events.iter().map(|e| e.name.as_str())
     }
 
     /// What is known of all of it, if nothing is combined with it.
@@ -161,6 +167,33 @@ pub fn passes(inputs: &[Scanned], memory: u64) -> Vec<Pass> {
     passes
 }
 
+/// Distributes an input's types over passes by bucket, so that a bucket is in one pass; likewise that take about `memory` bytes each, or
+/// one bucket.
+pub fn bucket_passes(input: &Scanned, buckets: u32, memory: u64) -> Vec<Pass> {
+    let row = ROW + COUNT * input.empty.events.len() as u64;
+    let mut by_bucket: BTreeMap<u32, (u64, Pass)> = BTreeMap::new();
+    for (of_type, &count) in &input.types {
+        let (module, name) = of_type.clone().unwrap_or_default();
+        let bucket = by_bucket.entry(bucket_of(&module, &name, buckets));
+        let (bytes, pass) = bucket.or_insert_with(|| (0, Pass(BTreeSet::new())));
+        *bytes += 2 * count * row;
+        pass.0.insert(of_type.clone());
+    }
+    let mut passes: Vec<Pass> = vec![];
+    let mut left = 0;
+    for (need, pass) in by_bucket.into_values() {
+        match passes.last_mut().filter(|_| need <= left) {
+            Some(last) => last.0.extend(pass.0),
+            None => {
+                passes.push(pass);
+                left = memory;
+            }
+        }
+        left = left.saturating_sub(need);
+    }
+    passes
+}
+
 /// One input's rows of a pass.
 #[derive(Debug)]
 pub struct Selection<'a> {
@@ -246,6 +279,13 @@ impl Selection<'_> {
 pub struct Selected {
     profile: Profile,
     positions: Vec<u32>,
+}
+
+impl Selected {
+    /// The rows, and where they are in the input.
+    pub fn into_rows(self) -> (XuTable, Vec<u32>) {
+        (self.profile.xus, self.positions)
+    }
 }
 
 /// Puts the summaries of passes together.

@@ -155,6 +155,7 @@ mod waiting;
 mod second {
     use super::control;
 
+    pub(crate) mod exchange;
     pub(crate) mod exports;
     pub(crate) mod jobs;
     pub(crate) mod mpi;
