@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # All tests. The last line sums them up.
 #
-#   tests/run.sh [first|second|whole|lint]
+#   tests/run.sh [first|second|whole|engine|lint]
 #
 # `second` has what needs other tools: readers of exported files, a browser, MPI. `first` has all else. `whole` takes every fixture,
 # level and seed where the others take a few (an hour). `lint` has no tests: it checks all crates with clippy, whose compilation of
-# them no test shares.
+# them no test shares. `engine` installs a Java runtime and PySpark (500 MB), and tests what runs on them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,12 +17,16 @@ whole)
     what=()
     export OMPFUSE_TESTS=whole
     ;;
+engine)
+    tests/setup.sh engine
+    exec cargo test --profile tests -p ompfuse-tests --test e2e --locked -- --ignored exchange::spark
+    ;;
 lint)
     cargo fmt --all --check
     exec cargo clippy --profile tests --workspace --all-targets --locked -- -D warnings
     ;;
 *)
-    echo "usage: tests/run.sh [first|second|whole|lint]" >&2
+    echo "usage: tests/run.sh [first|second|whole|engine|lint]" >&2
     exit 2
     ;;
 esac

@@ -50,6 +50,9 @@ command -v otf2-print >/dev/null || missing+=(otf2-tools)
 # Readers of what is exported (tests/foreign).
 python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 
+# An engine for units (tests/run.sh engine).
+[ "${1:-}" != engine ] || command -v java >/dev/null || missing+=(default-jre-headless)
+
 if [ ${#missing[@]} -gt 0 ]; then
     if ! command -v apt-get >/dev/null; then
         echo "setup: no apt-get here; please install: ${missing[*]}" >&2
@@ -87,6 +90,7 @@ python_with() {
 }
 python_with tests/foreign/requirements.txt "$foreign"
 python_with tests/foreign/tables/requirements.txt "$foreign/tables"
+[ "${1:-}" != engine ] || python_with tests/foreign/spark/requirements.txt "$foreign/spark"
 if ! cmp -s tests/foreign/package-lock.json "$foreign/package-lock.json"; then
     cp tests/foreign/package.json tests/foreign/package-lock.json "$foreign/" &&
         (cd "$foreign" && npm ci --silent --ignore-scripts) || {

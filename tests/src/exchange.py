@@ -1,6 +1,7 @@
 """Feeds partitioned units to `ompfuse combine-groups` as an engine does, by libraries that had no part in writing them.
 
 equal OMPFUSE UNITS STRATEGY BY PROFILE   two processes get half of the groups each; their result must be the profile's. Prints the rows
+same FOLDER PROFILE                       the same of what an engine has written
 join UNITS PROFILE                        the same by a join in SQL: labels decide
 wrong OMPFUSE UNITS KIND                  a process gets something wrong. Prints its status, and what it says
 """
@@ -106,6 +107,16 @@ def equal(ompfuse, folder, strategy, by, profile):
         assert said.returncode == 0, said.stderr
         tables.append(pa.ipc.open_stream(said.stdout).read_all())
     expected, events = rows_of_profile(profile)
+    compare(tables, expected, events)
+
+
+def same(folder, profile):
+    """What an engine has written."""
+    files = sorted(pathlib.Path(folder).glob("*.parquet"))
+    compare([pa.parquet.read_table(file) for file in files], *rows_of_profile(profile))
+
+
+def compare(tables, expected, events):
     found, expected = sorted_rows(rows_of_groups(tables, events)), sorted_rows(expected)
     for a, b in zip(found, expected):
         assert a == b, f"\n{a}\n{b}"
@@ -171,4 +182,4 @@ if __name__ == "__main__":
     import pyarrow.parquet  # noqa: F401
 
     what, *args = sys.argv[1:]
-    {"equal": equal, "join": join, "wrong": wrong}[what](*args)
+    {"equal": equal, "same": same, "join": join, "wrong": wrong}[what](*args)

@@ -1,5 +1,7 @@
 //! `ompfuse combine`.
 
+mod engine;
+
 use crate::load::{self, Source, by_type, pieces};
 use crate::newest::or_newest;
 use crate::strategy::{RELAX, Relax, SEED, Strategy};
@@ -31,6 +33,12 @@ pub(crate) struct Args {
     /// Seed of the order in which bc-unlabelled pairs units of one cell
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
+    /// Combine units on many machines: spark, or spark:URL with the URL of a master
+    ///
+    /// The input is a folder of `ompfuse partition`, the output a folder of Parquet files with the columns of units for engines. Python needs
+    /// pyspark and pyarrow; OMPFUSE_PYTHON names the interpreter that has them.
+    #[arg(long, value_name = "ENGINE", value_parser = engine::parse)]
+    engine: Option<engine::Engine>,
     #[command(flatten)]
     memory: memory::Arg,
     /// The profile to write (default: profile.parquet in the folder of runs, if that is the only input)
@@ -65,6 +73,9 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    if let Some(engine) = &args.engine {
+        return engine::run(args, engine);
+    }
     let inputs = match &args.inputs[..] {
         [] => vec![or_newest(None)?],
         inputs => inputs.to_vec(),
