@@ -74,8 +74,10 @@ pub(super) fn run(args: &Args, engine: &Engine) -> Result<()> {
         into.display()
     );
     let manifest = manifest_of(units)?;
-    tell_large(&manifest);
     let by = by(args.strategy, &manifest)?;
+    if by == "type" {
+        tell_large(&manifest);
+    }
     let absolute = |path: &Path| {
         std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
     };
@@ -176,7 +178,7 @@ fn tell_large(manifest: &Manifest) {
         && units as f64 >= LARGE * all as f64
     {
         output::remark(format_args!(
-            "type {name} has {units} of {all} units: whoever combines it keeps the others waiting, unless labels decide on each rank"
+            "type {name} has {units} of {all} units: the process that combines it keeps the others waiting"
         ));
     }
 }
