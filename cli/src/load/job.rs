@@ -52,9 +52,10 @@ pub(crate) fn report(
 ) -> Result<Report> {
     let mut job = Job::default();
     for some in ranks.chunks(AT_ONCE) {
-        let read: Vec<Option<Report>> = some.par_iter().map(|folder| left(folder)).collect();
+        let read: Vec<Option<Result<Report>>> =
+            some.par_iter().map(|folder| left(folder)).collect();
         for (folder, report) in some.iter().zip(read) {
-            let report = report.map_or_else(|| read_anew(folder, memory), Ok);
+            let report = report.unwrap_or_else(|| read_anew(folder, memory));
             let called = folder.file_name().unwrap_or_default().to_string_lossy();
             match report {
                 Ok(report) => job.add(&called, report),
@@ -71,17 +72,27 @@ pub(crate) fn report(
     report.with_context(|| format!("cannot report on the job {}", name.display()))
 }
 
-/// The summary that a rank has left; `None`: there is none, it is damaged, or the rank has recorded again.
-fn left(folder: &Path) -> Option<Report> {
-    let text = input::text(&folder.join(SUMMARY_FILE)).ok()?;
-    let report = json::read(&text).ok()?;
+/// The summary that a rank has left; `None`: it is damaged or missing, and there are records, or the rank has recorded again.
+fn left(folder: &Path) -> Option<Result<Report>> {
+    let file = folder.join(SUMMARY_FILE);
+    let runs = runs(folder);
+    let report = match read_summary(&file) {
+        Err(error) if runs.is_empty() => return Some(Err(error)),
+        report => report.ok()?,
+    };
     let of_run = |run: &Path| {
         let name = run.file_name();
         let mut known = report.runs.iter().map(|r| Path::new(&r.name).file_name());
         known.any(|known| known == name)
     };
     // The records may be elsewhere.
-    runs(folder).iter().all(|run| of_run(run)).then_some(report)
+    runs.iter().all(|run| of_run(run)).then_some(Ok(report))
+}
+
+fn read_summary(file: &Path) -> Result<Report> {
+    let cannot = || format!("cannot read {}", file.display());
+    let text = input::text(file).with_context(cannot)?;
+    json::read(&text).with_context(cannot)
 }
 
 fn read_anew(folder: &Path, memory: u64) -> Result<Report> {
@@ -95,8 +106,9 @@ fn read_anew(folder: &Path, memory: u64) -> Result<Report> {
 /// Leaves the summary of a rank that records into a folder of its own; `known`: of its runs. Whatever fails is said, and no more: the
 /// records are there.
 pub(crate) fn leave(recording: &Recording, known: Option<&Summary>) {
-    if !recording.is_rank || recording.status() != 0 {
-        return; // who has failed may not keep its launcher waiting
+    // Who has failed may not keep its launcher waiting.
+    if !recording.is_rank || recording.status() != 0 || series::is_series(&recording.folder) {
+        return;
     }
     let written = || -> Result<()> {
         let folder = &recording.folder;

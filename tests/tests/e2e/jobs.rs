@@ -205,6 +205,16 @@ fn missing_and_damaged_ranks_are_named() {
         "{report}"
     );
     assert_eq!(report["mpi"]["missing"], serde_json::json!([1]));
+    // A damaged summary without records.
+    let third = gathered.join("2/summary.json");
+    let kept = std::fs::read(&third).expect("it was copied");
+    std::fs::write(&third, &kept[..kept.len() / 2]).expect("a file can be written");
+    let report = schema::checked(&gathered);
+    assert!(
+        notes(&report).contains("left out, 2: cannot read"),
+        "{report}"
+    );
+    std::fs::write(&third, kept).expect("a file can be written");
     // Nothing of it can be read.
     let broken = gathered.join("1/run-0001");
     copy(&job.join("1/run-0001"), &broken);
