@@ -276,8 +276,7 @@ fn at_ranks(notes: Vec<(Note, Vec<u32>)>) -> Vec<Note> {
 /// Adds what has neither ranks nor regions.
 fn add(sum: &mut Report, more: Report, mpi: &Mpi) {
     sum.threads += more.threads;
-    let longest = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a.max(b));
-    sum.duration_s = longest(sum.duration_s, more.duration_s);
+    sum.duration_s = sum.duration_s.zip(more.duration_s).map(|(a, b)| a.max(b));
     sum.xus += more.xus;
     sum.thread_time_s += more.thread_time_s;
     sum.lost_s = sum.lost_s.zip(more.lost_s).map(|(a, b)| a + b);
@@ -286,8 +285,7 @@ fn add(sum: &mut Report, more: Report, mpi: &Mpi) {
         add_run(run, other);
     }
     for module in more.modules {
-        let same = |m: &&_| **m == module;
-        if !sum.modules.iter().any(|m| same(&m)) {
+        if !sum.modules.contains(&module) {
             sum.modules.push(module);
         }
     }
