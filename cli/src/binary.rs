@@ -1,6 +1,7 @@
 //! The rewriter, as the commands use it.
 
 use crate::atomic::Holes;
+use crate::counted;
 use crate::debug::{self, DebugArgs};
 use crate::input::Input;
 use crate::select::{self, CallArgs, FunctionArgs, SelectArgs};
@@ -121,6 +122,7 @@ pub(crate) fn examine(
                 calls,
             };
             let scan = scan(path, bytes, &debug, besides, scarce, progress)?;
+            counted::check(&scan, own.as_ref(), (path, bytes))?;
             Binary::Original(Box::new(scan))
         }
     })

@@ -1,8 +1,13 @@
 //! What is said of functions that count their instructions.
 
+use crate::program::unmatched;
+use crate::select::FunctionArgs;
+use anyhow::{Result, bail};
 use ompfuse_format::site::{Counted, Uncounted, without_addresses};
+use ompfuse_rewriter::model::Scan;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Functions and instructions that are counted, and why others are not.
 #[derive(Debug, Serialize, PartialEq, Eq)]
@@ -18,6 +23,20 @@ struct Refused {
     reason: String,
     functions: Vec<String>,
     instructions: u64,
+}
+
+/// Refuses a program in which no function has a name that `--count` gives.
+pub(crate) fn check(
+    scan: &Scan,
+    wanted: Option<&FunctionArgs>,
+    (file, bytes): (&Path, &[u8]),
+) -> Result<()> {
+    let counted = scan.binary.counted.as_ref();
+    let is_nothing = counted.is_some_and(|c| c.functions.is_empty() && c.refused.is_empty());
+    match wanted.filter(|w| is_nothing && w.counts_some()) {
+        Some(wanted) => bail!("--count: {}", unmatched(file, bytes, wanted.count_texts())),
+        None => Ok(()),
+    }
 }
 
 /// So many functions are named behind a reason.
@@ -100,6 +119,7 @@ mod tests {
             name: name.to_owned(),
             instructions: 5,
             reason: reason.to_owned(),
+            sites: vec![],
         };
         let counted = Counted {
             functions: vec![(HexAddress(9), 30)],
@@ -107,6 +127,7 @@ mod tests {
                 refused("f", "no room at 0x12"),
                 refused("g", "no room at 0x34"),
             ],
+            left_out: vec![],
         };
         let lines = Coverage::of(&counted).lines();
         let lost = Coverage::of(&counted).lost("x").unwrap();

@@ -4,7 +4,7 @@ use crate::binary::Besides;
 use crate::cache::{self, Entry, Key};
 use crate::input::Input;
 use crate::libraries::{self, Libraries};
-use crate::select::{FunctionArgs, SelectArgs, plain};
+use crate::select::{SelectArgs, plain};
 use crate::{binary, counted, input, launch, loader, output, privileges};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
@@ -140,7 +140,8 @@ impl Prepared {
             let of_scan = progress.part(binary::OF_SCAN);
             let scan = binary::scan(file, bytes, &debug, besides, false, of_scan)
                 .inspect_err(|e| nothing = binary::has_nothing(e))
-                .inspect_err(|_| why = named.map(|w| unmatched(file, bytes, w)))?;
+                .inspect_err(|_| why = named.map(|w| unmatched(file, bytes, w.texts())))?;
+            counted::check(&scan, wanted.as_ref(), (file, bytes))?;
             left_out = selection.leaves_out(&scan.binary.path) && !scan.sites.is_empty();
             if let Some(lost) = binary::unprobed(&scan) {
                 why = without_probes(file, &scan, &lost);
@@ -173,7 +174,7 @@ impl Prepared {
             && !wanted.only_counts()
             && !description.sites.iter().any(is_function)
         {
-            output::note(unmatched(file, bytes, &wanted));
+            output::note(unmatched(file, bytes, wanted.texts()));
         }
         let counted = description
             .binary
@@ -212,15 +213,16 @@ impl Prepared {
     }
 }
 
-/// What is said where `--functions` and `--loops` match nothing in a file.
-fn unmatched(file: &Path, bytes: &[u8], wanted: &FunctionArgs) -> String {
-    let patterns: Vec<String> = wanted.texts().map(|text| format!("`{text}`")).collect();
+/// What is said where `--functions` and `--loops`, or `--count`, match nothing in a file.
+pub(crate) fn unmatched<'t>(
+    file: &Path,
+    bytes: &[u8],
+    texts: impl Iterator<Item = &'t str> + Clone,
+) -> String {
+    let patterns: Vec<String> = texts.clone().map(|text| format!("`{text}`")).collect();
     let known = addresses::functions(bytes, DebugFiles::default());
     let known: Vec<String> = known.into_iter().map(plain).collect();
-    let meant: Vec<String> = wanted
-        .texts()
-        .map(|text| did_you_mean(text, &known))
-        .collect();
+    let meant: Vec<String> = texts.map(|text| did_you_mean(text, &known)).collect();
     let file = file.display();
     format!(
         "no function in {file} matches {}{}; `ompfuse scan {file} --functions '*'` lists what there is",

@@ -299,25 +299,24 @@ impl Recording {
     }
 }
 
-/// What is patched, where the event that patched code counts asks for that, and the other events that are named.
-fn counting(args: &RecordingArgs) -> (SelectArgs, Option<String>) {
+/// What is patched, where the event that patched code counts asks for that, and the other events that are named: of units, and of regions.
+/// That one costs nothing to read, so units always have it.
+fn counting(args: &RecordingArgs) -> (SelectArgs, [Option<String>; 2]) {
     let mut selection = args.selection.clone();
-    let names = |list: &Option<String>| {
-        let mut names = list.iter().flat_map(|list| list.split(','));
-        names.any(|name| name.trim() == exact::NAME)
-    };
-    if names(&args.events) || names(&args.region_events) {
+    let lists = [&args.events, &args.region_events];
+    let mut names = lists.into_iter().flatten().flat_map(|l| l.split(','));
+    if names.any(|name| name.trim() == exact::NAME) {
         selection.functions.count_all();
     }
-    let others = args.events.as_ref().map(|list| {
+    let others = |list: &String| {
         let others = list.split(',').filter(|name| name.trim() != exact::NAME);
         let others: Vec<&str> = others.collect();
         match others.is_empty() {
             true => "none".to_owned(),
             false => others.join(","),
         }
-    });
-    (selection, others)
+    };
+    (selection, lists.map(|list| list.as_ref().map(others)))
 }
 
 /// Records a program, whose standard output goes there.
@@ -335,7 +334,7 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
         output::mute(true);
     }
     let (selection, wanted) = &counting(args);
-    let wanted = wanted.as_deref();
+    let [wanted, wanted_of_regions] = wanted.each_ref().map(Option::as_deref);
     let counts = !selection.functions.count.is_empty();
     let is_simulated = args.simulate.is_wanted();
     let simulated = is_simulated.then(|| simulate::events(wanted)).transpose()?;
@@ -359,9 +358,9 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
             units,
             regions: vec![],
         },
-        None => countable(wanted, args.region_events.as_deref())?,
+        None => countable(wanted, wanted_of_regions)?,
     };
-    if counts && !of_regions.contains(&exact::NAME) {
+    if counts {
         events.push(exact::NAME);
     }
     if args.multiplex && wanted.is_none() && args.region_events.is_none() {

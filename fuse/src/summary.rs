@@ -24,6 +24,7 @@ use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::{Exit, RankEnd};
+use ompfuse_format::site::Uncounted;
 use serde::{Deserialize, Serialize};
 
 /// A program's executions in numbers. Times are the first run's; counts of an event are those of the run it comes from.
@@ -135,6 +136,9 @@ pub struct ModuleSummary {
     /// The same by constructs, of which each has several sites; `None` in older profiles.
     #[serde(default)]
     pub coverage: Option<Coverage>,
+    /// Functions that were to count their instructions and can't.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<Uncounted>,
 }
 
 /// An event and where its counts come from.

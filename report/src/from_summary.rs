@@ -18,6 +18,7 @@ pub(crate) mod ranks;
 mod region;
 mod times;
 mod transfer;
+mod uncounted;
 
 use crate::causes;
 use crate::model::{
@@ -118,6 +119,7 @@ impl Report {
             runs: summary.runs.iter().map(run_info).collect(),
             modules: summary.modules.iter().map(module_info).collect(),
             events: events(summary),
+            uncounted: uncounted::functions(summary, &regions, &ids),
             thread_time_s: thread_ns as f64 * NS,
             regions,
             call_paths: paths::call_paths(summary, &on_paths, &ids, &context_ids),

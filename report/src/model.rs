@@ -26,7 +26,9 @@ pub(crate) mod transfer;
 pub use account::{Account, Efficiencies, ProcessTime, State, StatePart, StateTime};
 pub use contexts::{ContextCall, ContextCut};
 pub use distribution::{Between, Distribution, LargestUnit, Percentiles};
-pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
+pub use facts::{
+    EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UncountedCode, UnmatchedXus,
+};
 pub use loss::{
     Better, BusiestRank, Cause, Loss, LossKind, OnPath, Predicted, PredictedRegion, RegionScaling,
     Scaling, Silent,
@@ -89,6 +91,9 @@ pub struct Report {
     pub modules: Vec<ModuleInfo>,
     /// The requested events.
     pub events: Vec<EventState>,
+    /// Functions that were to count their instructions and can't; the one with the most time comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<UncountedCode>,
     /// Recorded time of all threads: the sum of the own times of all regions and of the times in `serial`.
     pub thread_time_s: f64,
     /// Estimated time of the probes; null if the cost of a probe was not measured.

@@ -7,8 +7,8 @@ use crate::relay::RelayCode;
 use crate::stubs::Redirect;
 use crate::trampoline::Detour;
 use ompfuse_format::abi::{
-    Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED, NOTE_NAME,
-    NOTE_TYPE, NoteDesc, Probe, SiteDesc, encode_followers, followers,
+    Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNCOUNTED, FLAG_UNSIGNED,
+    NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SiteDesc, encode_followers, followers,
 };
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription, SiteInfo};
 use sha2::{Digest, Sha256};
@@ -116,6 +116,10 @@ impl SiteTable {
                 let mut entry = Entry::new(site, site.action.as_ref()?);
                 if !uncounted.is_empty() {
                     leave_out(&mut entry, &uncounted);
+                }
+                let counted = scan.binary.counted.as_ref();
+                if counted.is_some_and(|counted| counted.leaves_out(site.info.id)) {
+                    entry.desc.flags |= FLAG_UNCOUNTED;
                 }
                 Some(entry)
             })

@@ -96,6 +96,12 @@ impl Counters {
         counters
     }
 
+    /// Which of them patched code counts, if any.
+    #[inline(always)]
+    pub(crate) fn exact(&self) -> Option<usize> {
+        self.sum.is_some().then(|| self.others())
+    }
+
     /// How many of the counters are others' than patched code's.
     #[inline(always)]
     fn others(&self) -> usize {

@@ -13,6 +13,7 @@ use crate::{entry, host, mpi, process, syscall, tls};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use ompfuse_format::abi::{self, ModuleHeader, NoteDesc, SiteDesc};
+use ompfuse_format::record::split_site;
 use ompfuse_format::run::ModuleStatus;
 
 /// Modules of a process; their numbers have 8 bits in records, the last of which stands for "none".
@@ -23,6 +24,8 @@ struct Known {
     status: ModuleStatus,
     /// As its header tells: another file under the same path is another module.
     identity: u64,
+    /// Sites of constructs whose code doesn't count instructions, and their regions; ascending.
+    uncounted: Vec<u32>,
 }
 
 /// By number; the first `COUNT` are set.
@@ -48,6 +51,43 @@ pub(crate) fn count() -> bool {
 
 /// See [`count`].
 static COUNTS: AtomicBool = AtomicBool::new(false);
+
+/// Whether some code counts instructions, and a construct's own doesn't. `site`: as records name it.
+#[inline]
+pub(crate) fn is_uncounted(site: u32) -> bool {
+    if !count() {
+        return false;
+    }
+    let (module, site) = split_site(site);
+    let place = KNOWN
+        .get(module as usize)
+        .map(|k| k.load(Ordering::Acquire));
+    // SAFETY: null or never freed.
+    let known = place.and_then(|k| unsafe { k.as_ref() });
+    known.is_some_and(|k| k.uncounted.binary_search(&site).is_ok())
+}
+
+/// Sites with [`FLAG_UNCOUNTED`](abi::FLAG_UNCOUNTED), or all of a module that counts nothing, and their regions; ascending.
+///
+/// # Safety
+/// The header is that of a loaded module.
+unsafe fn uncounted(header: *const ModuleHeader) -> Vec<u32> {
+    // SAFETY: the caller's promise; the table is where the header says, and has so many entries.
+    let all = unsafe {
+        let field = &raw const (*header).sites_rel;
+        let first = (field as *const u8).wrapping_offset((*header).sites_rel as isize);
+        core::slice::from_raw_parts(first.cast::<SiteDesc>(), (*header).n_sites as usize)
+    };
+    // SAFETY: likewise.
+    let counts = unsafe { (*header).counts } != 0;
+    let flagged = all
+        .iter()
+        .filter(|s| !counts || s.flags & abi::FLAG_UNCOUNTED != 0);
+    let mut sites: Vec<u32> = flagged.flat_map(|s| [s.site, s.region]).collect();
+    sites.sort_unstable();
+    sites.dedup();
+    sites
+}
 
 /// A patched module that is not switched on yet.
 pub(crate) struct Module {
@@ -158,6 +198,8 @@ fn enter(seen: Seen, maps: &str) -> Option<Module> {
         let known = Box::new(Known {
             status: status.clone(),
             identity,
+            // SAFETY: as above.
+            uncounted: unsafe { uncounted(seen.header) },
         });
         place.store(Box::into_raw(known), Ordering::Release);
         COUNT.store(number + 1, Ordering::Release);

@@ -214,8 +214,18 @@ impl FunctionArgs {
         all.filter_map(|p| p.library.as_deref())
     }
 
-    /// The options' values.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+    /// Whether functions are counted, and all patterns for that name some.
+    pub(crate) fn counts_some(&self) -> bool {
+        !self.count.is_empty() && self.count.iter().all(|p| p.text != EVERYTHING)
+    }
+
+    /// The patterns of functions that are counted.
+    pub(crate) fn count_texts(&self) -> impl Iterator<Item = &str> + Clone {
+        self.count.iter().map(|p| p.text.as_str())
+    }
+
+    /// The other options' values.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> + Clone {
         let all = self.functions.iter().chain(&self.loops);
         all.map(|p| p.text.as_str())
     }

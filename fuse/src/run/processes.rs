@@ -6,17 +6,19 @@ use super::health::{Health, Problem};
 use super::read::Process;
 use super::{EventInfo, IntervalPs, LeftOut, ProcessInfo, ThreadAccount, Within};
 use crate::table::ProcessId;
+use ompfuse_format::event::exact;
 use ompfuse_format::record::{self, ThreadHeader};
 use ompfuse_format::run::EventStatus;
 use std::collections::BTreeMap;
 
-/// A problem per event with gaps in a process's threads.
+/// A problem per event with gaps in a process's threads. What patched code counts has them where functions don't count: that is no problem
+/// of the process.
 pub(super) fn not_counted(pid: u32, threads: &[ThreadAccount]) -> Vec<Problem> {
     let mut gaps: BTreeMap<&str, u64> = BTreeMap::new();
     for count in threads
         .iter()
         .flat_map(|t| &t.counts)
-        .filter(|c| c.gaps > 0)
+        .filter(|c| c.gaps > 0 && c.event != exact::NAME)
     {
         *gaps.entry(&count.event).or_default() += count.gaps;
     }

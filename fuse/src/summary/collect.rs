@@ -322,6 +322,7 @@ fn module(module: &RunModule) -> ModuleSummary {
             .count() as u32,
         skipped: skipped.into_iter().collect(),
         coverage: Some(Coverage::of(&module.sites)),
+        uncounted: (module.binary.counted.as_ref()).map_or_else(Vec::new, |c| c.refused.clone()),
     }
 }
 

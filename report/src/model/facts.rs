@@ -74,6 +74,25 @@ pub struct EventState {
     pub probe_around: Option<u64>,
 }
 
+/// A function that was to count its instructions (`--count`) and can't. What is executed in it has no count.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UncountedCode {
+    /// Name of the function, demangled; its address if it has none.
+    pub function: String,
+    /// Path of its file.
+    pub file: String,
+    /// Why it can't.
+    pub reason: String,
+    /// Number of instructions in its code.
+    pub instructions: u32,
+    /// Numbers of the regions whose own code it is.
+    pub regions: Vec<u32>,
+    /// Sum of `work_s` of these regions as a share of that of all regions, from 0 to 1. Null if the function is no region's own code: what
+    /// others spend in it is not known.
+    pub share: Option<f64>,
+}
+
 /// Time outside all constructs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

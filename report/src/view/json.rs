@@ -185,6 +185,7 @@ impl Serialize for Json<'_> {
             runs,
             modules,
             events,
+            uncounted,
             thread_time_s,
             probes,
             regions,
@@ -226,6 +227,9 @@ impl Serialize for Json<'_> {
             modules,
             events
         );
+        if !uncounted.is_empty() {
+            put!(uncounted);
+        }
         put!(thread_time_s);
         let words = |p: &ProbeTime| ProbesWords {
             most: p.most_at.as_ref().map(words::most),

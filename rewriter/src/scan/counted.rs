@@ -10,7 +10,7 @@ use super::{Module, names, windows};
 use crate::count::live::{self, Live};
 use crate::count::spots::{self, Placed};
 use crate::count::{Increment, segments};
-use crate::model::Action;
+use crate::model::{Action, Scan};
 use crate::place::{self, Finder};
 use ompfuse_format::site::{Counted, HexAddress, Uncounted};
 use rayon::prelude::*;
@@ -21,8 +21,36 @@ use std::ops::Range;
 /// What was found.
 pub(super) struct Found {
     /// By address.
-    pub increments: Vec<Increment>,
-    pub told: Counted,
+    increments: Vec<Increment>,
+    told: Counted,
+    /// By function, with all of its parts: `None` if it counts, or its number among those that can't.
+    functions: FxHashMap<usize, Option<usize>>,
+}
+
+impl Found {
+    /// Says it in a scan.
+    pub(super) fn tell(self, module: &Module<'_>, scan: &mut Scan) {
+        let Found {
+            mut told,
+            functions,
+            increments,
+        } = self;
+        let sites = || scan.sites.iter().map(|site| &site.info);
+        // Of the sites of a region one hands its code over, or none.
+        let outlined = sites().filter_map(|s| Some((s.region, s.outlined?)));
+        let outlined: FxHashMap<u32, HexAddress> = outlined.collect();
+        for site in sites() {
+            let code = outlined.get(&site.region).unwrap_or(&site.address);
+            let function = module.functions.at(code.0);
+            match function.and_then(|n| functions.get(&n)) {
+                Some(None) => {}
+                Some(&Some(refused)) => told.refused[refused].sites.push(site.id),
+                None => told.left_out.push(site.id),
+            }
+        }
+        scan.increments = increments;
+        scan.binary.counted = Some(told);
+    }
 }
 
 /// A function, looked at alone.
@@ -232,10 +260,14 @@ impl<'m, 'a> Ground<'m, 'a> {
 /// Puts everything together.
 fn finish(module: &Module<'_>, functions: Vec<Function>, whole: &mut Whole) -> Found {
     let (mut increments, mut told) = (Vec::new(), Counted::default());
+    let mut numbers = FxHashMap::default();
     for Function { looked, placed } in functions {
         let start = module.functions.get(looked.function).start;
         let address = HexAddress(wanted::entry(module, start));
         let instructions = looked.instructions as u32;
+        let number = placed.is_err().then_some(told.refused.len());
+        let parts = looked.parts.iter().chain([&looked.function]);
+        numbers.extend(parts.map(|&part| (part, number)));
         match placed {
             Ok(placed) => {
                 told.functions.push((address, instructions));
@@ -247,10 +279,15 @@ fn finish(module: &Module<'_>, functions: Vec<Function>, whole: &mut Whole) -> F
                 name: wanted::name(module, looked.function).into_owned(),
                 instructions,
                 reason,
+                sites: Vec::new(),
             }),
         }
     }
     whole.windows.sort_by_key(|w| w.range.start);
     increments.sort_by_key(Increment::order);
-    Found { increments, told }
+    Found {
+        increments,
+        told,
+        functions: numbers,
+    }
 }

@@ -317,19 +317,21 @@ fn scan_with(
 ) -> Result<(Scan, Times), ScanError> {
     let Read {
         module,
-        mut binary,
+        binary,
         candidates,
     } = read(bytes, path, debug, options, clock, progress)?;
     let mut whole = function::find_all(&module, candidates);
-    let mut increments = Vec::new();
-    if let Some(wish) = options.count {
-        let wanted = chosen(&module, wish, path, debug)?;
-        let counted = counted::add(&module, &wanted, &mut whole);
-        increments = counted.increments;
-        binary.counted = Some(counted.told);
-    }
+    let counted = match options.count {
+        None => None,
+        Some(wish) => {
+            let wanted = chosen(&module, wish, path, debug)?;
+            Some(counted::add(&module, &wanted, &mut whole))
+        }
+    };
     let mut scan = assemble(&module, whole, binary, debug);
-    scan.increments = increments;
+    if let Some(counted) = counted {
+        counted.tell(&module, &mut scan);
+    }
     progress.advance(1.0 - OF_FUNCTIONS);
     Ok((scan, module.clock.times()))
 }

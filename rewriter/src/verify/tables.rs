@@ -9,8 +9,8 @@ use crate::describe::{INCREMENT_LEN, RELAY_LEN, WINDOW_LEN, decode, encodes, ide
 use goblin::elf::program_header::ProgramHeader;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
-    ABI_VERSION, Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED,
-    MODULE_MAGIC, ModuleHeader, OWN_FUNCTIONS, Probe, SLOTS, SiteDesc,
+    ABI_VERSION, Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNCOUNTED,
+    FLAG_UNSIGNED, MODULE_MAGIC, ModuleHeader, OWN_FUNCTIONS, Probe, SLOTS, SiteDesc,
 };
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription, SiteInfo};
 use places::{find_note, new_loads, own_functions};
@@ -282,8 +282,11 @@ impl<'p> Tables<'p> {
             true => FLAG_UNSIGNED | FLAG_CHUNKS,
             false => FLAG_UNSIGNED | FLAG_CHUNKS | FLAG_INDIRECT | FLAG_TAIL | FLAG_RELAYED,
         };
+        let counted = self.description.binary.counted.as_ref();
+        let is_uncounted = counted.is_some_and(|counted| counted.leaves_out(id));
+        let other = is_uncounted != (flags & FLAG_UNCOUNTED != 0);
         let wild = inline && word(0, 4) != 0;
-        if flags & !allowed != 0 || wild {
+        if flags & !(allowed | FLAG_UNCOUNTED) != 0 || wild || other {
             return Err(error(
                 "its entry in the site table holds what its probe doesn't have",
             ));

@@ -225,6 +225,9 @@ pub const FLAG_CHUNKS: u8 = 8;
 /// [`SiteDesc::flags`]: the call goes through a register or variable, and what makes the address leads to the stub.
 pub const FLAG_RELAYED: u8 = 16;
 
+/// [`SiteDesc::flags`], in a module that counts instructions: the construct's code is in a function that doesn't.
+pub const FLAG_UNCOUNTED: u8 = 32;
+
 /// [`SiteDesc::nargs`]: that many or more, [`Constants::param`] says how many.
 pub const MANY_ARGUMENTS: u8 = 15;
 /// Most arguments that a probe hands on, where it is one of variadic calls ([`Probe::Enclosed`]); others hand on 14.

@@ -255,6 +255,9 @@ pub struct Counted {
     pub functions: Vec<(HexAddress, u32)>,
     /// Those that were to be counted, and can't.
     pub refused: Vec<Uncounted>,
+    /// Sites of constructs whose code is in functions that were not to be counted, ascending; none by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<u32>,
 }
 
 /// A function whose instructions can't be counted.
@@ -268,9 +271,19 @@ pub struct Uncounted {
     pub instructions: u32,
     /// Why.
     pub reason: String,
+    /// Sites of constructs whose code is in it, ascending; none by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<u32>,
 }
 
 impl Counted {
+    /// Whether the code of the construct that a site belongs to is in a function that isn't counted.
+    pub fn leaves_out(&self, site: u32) -> bool {
+        let refused = self.refused.iter().map(|f| &f.sites);
+        let mut lists = refused.chain([&self.left_out]);
+        lists.any(|sites| sites.binary_search(&site).is_ok())
+    }
+
     /// Instructions in functions that are counted, and in those that are not.
     pub fn instructions(&self) -> (u64, u64) {
         let counted = self.functions.iter().map(|f| u64::from(f.1)).sum();

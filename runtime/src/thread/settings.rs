@@ -117,9 +117,18 @@ impl Choices {
 
     /// Number of counters of a set.
     pub(super) fn len(&self, set: u8) -> usize {
-        let group = self.groups.get(usize::from(set.wrapping_sub(1)));
+        self.group(set).map_or(0, Counters::len)
+    }
+
+    /// Which counter of a set patched code counts, if any.
+    pub(super) fn exact(&self, set: u8) -> Option<usize> {
+        self.group(set)?.exact()
+    }
+
+    fn group(&self, set: u8) -> Option<&Counters> {
+        let group = self.groups.get(usize::from(set.wrapping_sub(1)))?;
         // SAFETY: as in `counters`.
-        group.map_or(0, |g| unsafe { g.get().as_ref() }.map_or(0, Counters::len))
+        unsafe { group.get().as_ref() }
     }
 }
 

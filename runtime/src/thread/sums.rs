@@ -144,6 +144,7 @@ impl Thread {
         if is_xu {
             self.add_unit(entry, numbers, (head.construct, head.step, head.index));
         }
+        self.hide_uncounted((head.construct, head.site), cost, FIRST_SET);
         self.add_counts(cost, entry, is_xu);
         match head.construct {
             c if c.is_part() => self.end_of_part(head),
@@ -180,6 +181,7 @@ impl Thread {
         } else {
             self.add_behind(numbers.t0, numbers.t1, numbers.own);
         }
+        self.hide_uncounted((construct, work.site.get()), &work.cost, FIRST_SET);
         self.add_counts(&work.cost, entry, is_xu);
         self.count_disturbed(entry, construct, work.cost.disturbed.get());
         if let Some((times, fetching)) = work.fetched() {
@@ -232,6 +234,7 @@ impl Thread {
         let what = (Construct::Task, frame.place.step, frame.place.index);
         self.add_unit(entry, numbers, what);
         self.add_behind(numbers.t0, numbers.t1, numbers.own);
+        self.hide_uncounted((Construct::Task, frame.site), &frame.cost, FIRST_SET);
         self.add_counts(&frame.cost, entry, true);
         self.count_disturbed(entry, Construct::Task, frame.cost.disturbed.get());
         true

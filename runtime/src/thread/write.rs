@@ -1,7 +1,7 @@
 //! Records, and the mutexes whose records come when they are released.
 
 use super::{Choice, Cost, FIRST_SET, Place, Thread, special};
-use crate::host;
+use crate::{host, modules};
 use core::cell::Cell;
 use ompfuse_format::Construct;
 use ompfuse_format::record::lock::{self, Lock};
@@ -258,6 +258,7 @@ impl Thread {
         if !is_known {
             self.unattribute(cost); // of before counters were read in that way
         }
+        self.hide_uncounted((head.construct, head.site), cost, set);
         let count = |count: &Cell<u64>| if is_known { count.get() } else { NOT_COUNTED };
         let counts = || cost.counts().iter().take(k).map(count);
         // Once more where a signal handler came between.
@@ -273,6 +274,19 @@ impl Thread {
             if self.buffer.commit(out, words) {
                 return;
             }
+        }
+    }
+
+    /// Takes back what patched code has counted of a construct whose own code it doesn't count: that is what others executed for it. A wait and
+    /// a fork have no code of their own.
+    pub(super) fn hide_uncounted(&self, (construct, site): (Construct, u32), cost: &Cost, set: u8) {
+        let exact = self.choices.exact(set).and_then(|at| cost.counts().get(at));
+        if let Some(count) = exact
+            && !construct.is_wait()
+            && !construct.is_fork()
+            && modules::is_uncounted(site)
+        {
+            count.set(NOT_COUNTED);
         }
     }
 

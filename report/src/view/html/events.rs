@@ -2,8 +2,8 @@
 
 use super::Context;
 use crate::model::{Grain, Mpi};
-use crate::words::transfer;
 use crate::words::units::{count, percent, seconds};
+use crate::words::{transfer, uncounted};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
@@ -67,6 +67,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
                 @if !never.is_empty() { ". Never: " (never.join(", ")) }
                 @if scaled { "; scaled, as events took turns on the processor's counters" }
             }
+            @for line in uncounted(report) { p.sub { (line) "." } }
         }
         div.scroll tabindex="0" role="region" aria-label="Counts of events by region" {
             table {

@@ -4,7 +4,7 @@ use super::{TextOptions, laid_out, titled};
 use crate::model::{EventState, Grain, Region, Report};
 use crate::view::table::{Column, wrap};
 use crate::words::units::count;
-use crate::words::{kind, location};
+use crate::words::{kind, location, uncounted};
 use std::collections::BTreeMap;
 
 /// Regions in the tables of events; the JSON has all.
@@ -132,6 +132,9 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
             options.width,
             "  ",
         ));
+    }
+    for line in uncounted(report) {
+        text.push_str(&wrap(&line, options.width, "  "));
     }
     Some(text)
 }
