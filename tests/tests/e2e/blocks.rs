@@ -2,6 +2,7 @@
 //! does, and as many as assembly says. Counted programs behave as before.
 
 mod same;
+mod uncounted;
 
 use crate::natural::by_callgrind;
 use ompfuse_tests::fixture::{Build, Fixture};

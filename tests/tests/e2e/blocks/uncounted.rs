@@ -1,0 +1,144 @@
+//! What is executed in functions that don't count has no count: not 0, and not what others execute for them.
+
+use super::{EXACT, report};
+use ompfuse_tests::process::Output;
+use ompfuse_tests::{command, compile, table};
+use serde_json::Value;
+use std::path::Path;
+
+/// Two loops in two functions. The second one, if `UNKNOWN` is defined, with a jump whose target nobody can tell.
+const TWO: &str = r#"
+#include <stdio.h>
+static double a[4096], b[4096];
+static __attribute__((noinline)) double half(double x) { return x * 0.5 + 1; }
+__attribute__((noinline)) void first(void) {
+#pragma omp parallel for schedule(dynamic, 512)
+    for (int i = 0; i < 4096; i++) a[i] = half(a[i]) + i;
+}
+__attribute__((noinline)) void second(void) {
+#pragma omp parallel for schedule(dynamic, 512)
+    for (int i = 0; i < 4096; i++) {
+#ifdef UNKNOWN
+        __asm__ volatile("sub $256, %%rsp\n lea 1f(%%rip), %%rax\n push %%rax\n pop %%rdx\n xor $1, %%rdx\n xor $1, %%rdx\n"
+                         "jmp *%%rdx\n 1: add $256, %%rsp" : : : "rax", "rdx", "cc", "memory");
+#endif
+        b[i] = half(b[i]) - i;
+    }
+}
+int main(void) {
+    for (int k = 0; k < 10; k++) first(), second();
+    printf("%f\n", a[10] + b[20]);
+}
+"#;
+
+/// A region's count by the name of the function that it is in, and whether a region without count has one.
+fn of(report: &Value, function: &str) -> Vec<Option<u64>> {
+    let regions = report["regions"].as_array().expect("regions");
+    let inside = regions.iter().filter(|r| {
+        let name = r["function"].as_str().unwrap_or_default();
+        name.starts_with(function) && r["xus"].as_u64() > Some(0)
+    });
+    inside.map(|r| r["events"][EXACT].as_u64()).collect()
+}
+
+/// The second function's loop has no count anywhere, the first one's has.
+#[track_caller]
+fn check(program: &Path, count: &str, folder: &Path) -> Value {
+    let whole = report(program, 2, &[count], &folder.join("whole"));
+    let sums = report(program, 2, &[count, "--summary"], &folder.join("sums"));
+    for report in [&whole, &sums] {
+        let [Some(counted)] = of(report, "first")[..] else {
+            panic!("one loop with a count: {report:#}");
+        };
+        assert!(counted > 10 * 4096 * 5, "{counted}");
+        assert_eq!(of(report, "second"), [None], "{report:#}");
+        let threads = report["accounting"].as_array().expect("threads");
+        assert!(!threads.is_empty(), "{report:#}");
+    }
+    let run = table::runs(&folder.join("whole")).pop().expect("a run");
+    let units = table::export(&run).into_iter();
+    let units: Vec<_> = units.filter(|u| u.construct == "range").collect();
+    let without = units.iter().filter(|u| u.columns[EXACT].is_empty()).count();
+    assert_eq!(
+        (units.len() - without, without),
+        (80, 80),
+        "ranges with and without a count"
+    );
+    whole
+}
+
+#[test]
+fn functions_that_are_left_out_have_no_count() {
+    for command in ["gcc -O2", "clang-19 -O2", "clang-19 -O0"] {
+        let Some(program) = compile(TWO, &format!("{command} -fopenmp -g")) else {
+            continue;
+        };
+        let whole = check(&program.path, "--count=first*", program.folder.path());
+        // Nobody has refused them.
+        assert!(whole.get("uncounted").is_none(), "{whole:#}");
+    }
+}
+
+#[test]
+fn functions_that_cannot_count_are_named_with_their_share() {
+    for command in ["gcc -O2", "clang-19 -O2"] {
+        let command = format!("{command} -fopenmp -g -DUNKNOWN");
+        let Some(program) = compile(TWO, &command) else {
+            continue;
+        };
+        let folder = program.folder.path();
+        let whole = check(&program.path, "--count", folder);
+        let [refused] = &whole["uncounted"].as_array().expect("a list")[..] else {
+            panic!("{command}: one function: {whole:#}");
+        };
+        let name = refused["function"].as_str().unwrap_or_default();
+        assert!(name.starts_with("second"), "{refused}");
+        let regions = refused["regions"].as_array().expect("a list").iter();
+        let time = |id: &Value| {
+            let regions = whole["regions"].as_array().expect("regions");
+            let region = regions.iter().find(|r| r["id"] == *id);
+            region.and_then(|r| r["work_s"].as_f64()).expect("a time")
+        };
+        let own: f64 = regions.map(time).sum();
+        let all = whole["regions"].as_array().expect("regions").iter();
+        let all: f64 = all.filter_map(|r| r["work_s"].as_f64()).sum();
+        let share = refused["share"].as_f64().expect("a share");
+        assert!((share - own / all).abs() < 1e-9 && share > 0.0, "{refused}");
+
+        let run = table::runs(&folder.join("whole")).pop().expect("a run");
+        let text = command::ok(["report".as_ref(), run.as_os_str()]).text();
+        let line = format!("instructions in {name} are not counted");
+        assert!(text.contains(&line), "{text}");
+        let page = folder.join("page.html");
+        let html = ["report".as_ref(), run.as_os_str(), "--html".as_ref()];
+        command::ok(html.into_iter().chain([page.as_os_str()]));
+        let page = std::fs::read_to_string(&page).expect("a page");
+        assert!(page.contains(&line), "{command}");
+    }
+}
+
+#[test]
+fn a_name_that_fits_nothing_is_an_error() {
+    let Some(program) = compile(TWO, "gcc -O2 -fopenmp") else {
+        return;
+    };
+    let path = program.path.as_os_str();
+    for mode in ["scan", "patch"] {
+        let refused = command::run([mode.as_ref(), "--count=frist".as_ref(), path]);
+        is_refused(&refused);
+    }
+    let out = program.folder.path().join("out");
+    let refused = table::record(&program.path, &[], 1, &out, &["--count=frist"]);
+    is_refused(&refused);
+}
+
+#[track_caller]
+fn is_refused(output: &Output) {
+    let errors = output.errors();
+    assert_eq!(output.status, 1, "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert!(
+        errors.contains("matches `frist` (did you mean first?)"),
+        "{errors}"
+    );
+}
