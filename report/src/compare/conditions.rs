@@ -44,8 +44,8 @@ pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
             b: only_simulated(b),
         });
     }
-    // Of a simulator's instructions it does not matter where it ran.
-    let timed = is_timed(a) || is_timed(b);
+    // Of counts alone it does not matter where they were made.
+    let timed = is_timed(a) && is_timed(b);
     if timed && x.host_hash != y.host_hash {
         found.push(Condition::Hosts);
     }

@@ -108,7 +108,14 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
     put(Quantity::MaxUnit, longest.copied().reduce(f64::max));
     for event in origin.events.keys() {
         let quantity = Quantity::Event(event.clone());
-        put(quantity.clone(), sum(&quantity));
+        // A sum that units are missing from is no sum.
+        let lacks = |r: &MeasuredRegion| {
+            let units = r.values.get(&Quantity::Units);
+            units.is_some_and(|&n| n > 0.0) && !r.values.contains_key(&quantity)
+        };
+        if !regions.iter().any(lacks) {
+            put(quantity.clone(), sum(&quantity));
+        }
     }
     if origin.simulated {
         total.retain(|quantity, _| !quantity.is_time());

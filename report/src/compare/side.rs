@@ -237,6 +237,17 @@ pub struct Side {
 const PATH_PARTS: usize = 3;
 
 impl Side {
+    /// Without what depends on the time that a processor took.
+    #[must_use]
+    pub fn counts_only(mut self) -> Side {
+        self.total.retain(|quantity, _| !quantity.is_time());
+        for region in self.regions.iter_mut().chain(&mut self.parts) {
+            region.values.retain(|quantity, _| !quantity.is_time());
+            region.quantiles.clear();
+        }
+        self
+    }
+
     /// Without what should not leave the house: host, arguments, the beginnings of absolute paths. Times have five digits.
     #[must_use]
     pub fn redacted(mut self) -> Side {

@@ -199,8 +199,7 @@ pub(crate) fn basis(pair: &Pair) -> String {
 
 /// The instructions' change, whoever has counted them.
 pub(crate) fn instructions(changes: &[Change]) -> Option<&Change> {
-    let is_it = |c: &&Change| matches!(&c.quantity, Quantity::Event(name) if name == "instructions" || name == "sim-instructions");
-    changes.iter().find(is_it)
+    changes.iter().find(|c| c.quantity.is_instructions())
 }
 
 /// Whether a change is one to tell of: certain, or one of which nothing better can be known.

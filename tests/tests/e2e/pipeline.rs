@@ -64,7 +64,7 @@ struct Project {
 impl Project {
     /// `None`: this machine lacks a tool.
     fn begin() -> Option<Project> {
-        if !(has("gcc") && has("make") && has("git") && has("qemu-x86_64")) {
+        if !(has("gcc") && has("make") && has("git")) {
             return None;
         }
         let folder = tempfile::tempdir().expect("there is room for a project");
@@ -187,9 +187,9 @@ fn counts_name_what_got_worse_and_nothing_else() {
     assert!(output.text().contains("passed"), "{output:?}");
     assert!(!output.errors().contains("not patched"), "{output:?}");
 
-    // 3 % more in one loop.
+    // 1 % more in one loop.
     let loop_of_step = "#pragma omp parallel for schedule(static) reduction";
-    let line = project.change("TERMS 100", "TERMS 103", loop_of_step);
+    let line = project.change("TERMS 100", "TERMS 101", loop_of_step);
     let output = project.run(&counts, true);
     assert_eq!(output.status, 3, "{output:?}");
     let errors: Vec<String> = output
@@ -205,10 +205,8 @@ fn counts_name_what_got_worse_and_nothing_else() {
         error.starts_with(&format!("::error file=kernels.c,line={line},")),
         "{error}"
     );
-    assert!(
-        error.contains("+2.9%25 instructions") || error.contains("+3.0%25 instructions"),
-        "{error}"
-    );
+    let is_told = |change: &str| error.contains(&format!("{change}%25 instructions"));
+    assert!(is_told("+0.9") || is_told("+1.0"), "{error}");
     let place = format!("kernels.c:{line}");
     let junit = project.report("counts.xml");
     assert!(
@@ -244,37 +242,30 @@ fn counts_name_what_got_worse_and_nothing_else() {
     );
 }
 
+/// Runs with each number of threads, of which each is compared with the first.
+const RUNS: usize = 4;
+
 #[test]
-#[ignore = "tests/run.sh whole"]
-fn twenty_runs_without_a_change_raise_no_alarm() {
-    let Some(project) = Project::with_baseline() else {
+fn runs_without_a_change_raise_no_alarm() {
+    let Some(project) = Project::begin() else {
         return;
     };
-    let record = "ompfuse record --quiet --simulate --repeat 20 --model libraries=no --events sim-instructions -o runs \
-                  -- ./waves.rel 1";
-    project.run(record, false).ok(record);
-    let baseline = "ompfuse baseline runs/run-0001 -o one.json.gz";
-    project.run(baseline, false).ok(baseline);
+    let build = "make --silent waves";
+    project.run(build, false).ok(build);
     let gates = gates_of_counts();
     let gates: String = gates.iter().map(|g| format!(" --fail-on '{g}'")).collect();
-    let instructions = |diff: &serde_json::Value| {
-        let total = diff["total"].as_array().expect("changes").iter();
-        let of = total
-            .filter(|c| c["quantity"] == "sim-instructions")
-            .map(|c| c["finding"].clone());
-        of.collect::<Vec<_>>()
-    };
-    for run in 1..=20 {
-        let diff = format!("ompfuse diff one.json.gz runs/run-{run:04} --format json{gates}");
-        let output = project.run(&diff, false).ok(&diff);
-        let json = serde_json::from_slice(&output.stdout).expect("JSON");
-        // A reduction that meets another one is executed again: a few instructions more.
-        let found = instructions(&json);
-        let is_calm = |f: &serde_json::Value| f == "equal" || f.get("not_seen").is_some();
-        assert!(
-            found.len() == 1 && found.iter().all(is_calm),
-            "run {run}: {output:?}"
+    for threads in [1, 2, 4] {
+        let record = format!(
+            "export OMP_NUM_THREADS={threads}; ompfuse record --quiet --count --repeat {RUNS} --events none -o {threads} -- ./waves"
         );
+        project.run(&record, false).ok(&record);
+        let baseline = "ompfuse baseline --counts";
+        for run in 1..=RUNS {
+            let make = format!("{baseline} {threads}/run-{run:04} -o {run}.json.gz");
+            project.run(&make, false).ok(&make);
+            let diff = format!("ompfuse diff 1.json.gz {run}.json.gz {gates}");
+            project.run(&diff, false).ok(&diff);
+        }
     }
 }
 

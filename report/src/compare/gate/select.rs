@@ -43,22 +43,22 @@ pub(super) fn is_of_program(quantity: &Quantity) -> bool {
     )
 }
 
-/// The simulator's event, where it was counted in all of these and is exact; of the program and of parallel regions the wall time for
+/// The event as a simulator or the program itself counts it, where that was done in all of these and is exact; of the program and of parallel regions the wall time for
 /// their time. `is_whole`: whether it is one of these.
 pub(super) fn meant(
     quantity: &Quantity,
     is_whole: bool,
     values: [&BTreeMap<Quantity, Sample>; 2],
 ) -> Quantity {
-    let simulated = match quantity {
+    let names = |name: &str| [format!("sim-{name}"), format!("{name}:exact")];
+    let others = match quantity {
         Quantity::Time if is_whole => return Quantity::Wall,
-        Quantity::Event(name) => Quantity::Event(format!("sim-{name}")),
-        Quantity::EventPerUnit(name) => Quantity::EventPerUnit(format!("sim-{name}")),
+        Quantity::Event(name) => names(name).map(Quantity::Event),
+        Quantity::EventPerUnit(name) => names(name).map(Quantity::EventPerUnit),
         _ => return quantity.clone(),
     };
-    let is_counted = values.iter().all(|v| v.contains_key(&simulated));
-    match is_counted && simulated.is_exact() {
-        true => simulated,
-        false => quantity.clone(),
-    }
+    let is_counted = |q: &Quantity| values.iter().all(|v| v.contains_key(q));
+    let mut others = others.into_iter();
+    let exact = others.find(|q| q.is_exact() && is_counted(q));
+    exact.unwrap_or_else(|| quantity.clone())
 }

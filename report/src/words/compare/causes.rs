@@ -3,7 +3,7 @@
 use super::{both, changed, instructions, is_told, quantity, signed};
 use crate::compare::side::Unit;
 use crate::compare::{Change, Finding, Pair, Quantity};
-use crate::words::units::{count, seconds};
+use crate::words::units::{count, percent, seconds};
 
 /// Why a region changed, from what was compared: the nearest causes first. Parts of a sentence.
 pub(crate) fn causes(pair: &Pair) -> Vec<String> {
@@ -107,6 +107,15 @@ const CLASSES: [Quantity; 4] = [
     Quantity::Management,
 ];
 
+/// The share of a certain change in time that a change of what is executed makes if the rate is what it was: both as ratios, since they
+/// multiply. `None` where they go apart, or more changed than the time shows.
+fn explained(work: Option<&Change>, executed: &Change) -> Option<f64> {
+    let work = work.filter(|w| w.finding == Finding::Changed)?;
+    let ratio = |change: &Change| Some((1.0 + change.change?).ln());
+    let share = ratio(executed)? / ratio(work)?;
+    (share > 0.0 && share <= 1.0).then_some(share)
+}
+
 /// What is said of the program's own code in a region, and how many seconds that is about.
 fn of_code(pair: &Pair) -> Option<(f64, String)> {
     let work = pair.get(&Quantity::Work).filter(|c| is_told(c));
@@ -120,7 +129,14 @@ fn of_code(pair: &Pair) -> Option<(f64, String)> {
             let by = by.trim_start_matches('+');
             // Where no time was compared it is all that there is.
             let size = seconds.unwrap_or(f64::INFINITY);
-            Some((size, format!("its code executes {by} {more} instructions")))
+            let share = explained(work, change).map_or_else(String::new, |share| {
+                let share = percent(share);
+                format!(" ({share} of its change in time, if each takes as long as before)")
+            });
+            Some((
+                size,
+                format!("its code executes {by} {more} instructions{share}"),
+            ))
         }
         None => {
             let work = work?;
