@@ -263,7 +263,7 @@ pub struct CountAccount {
     /// is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unattributed: Option<u64>,
-    /// Difference of the readings; `None` if the thread did not end in an orderly way, or with gaps.
+    /// Difference of the readings; `None` if the thread did not end in an orderly way, or with gaps of what the kernel counts.
     pub total: Option<u64>,
     /// Intervals for which it was not counted, or not all the time.
     pub gaps: u64,
@@ -285,7 +285,7 @@ impl ThreadAccount {
                 && self
                     .counts
                     .iter()
-                    .all(|c| c.total.is_none_or(|t| t == c.known())),
+                    .all(|c| c.gaps > 0 || c.total.is_none_or(|t| t == c.known())),
         )
     }
 }

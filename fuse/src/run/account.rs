@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::{CountAccount, ThreadAccount};
+use ompfuse_format::event::exact;
 use ompfuse_format::record::sums::{Intervals, interval};
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, ThreadHeader};
 
@@ -74,7 +75,9 @@ impl Account {
             let c = c.filter(|&c| c < header.counters as usize)?;
             let total = header.counts_end[c].wrapping_sub(header.counts_start[c]);
             let nobodys = header.unattributed[c];
-            let is_known = ended && self.is_whole && self.gaps[c] == 0 && nobodys != NOT_COUNTED;
+            // What patched code counts is read at any time; a gap is code that doesn't count.
+            let is_read = self.gaps[c] == 0 || event == exact::NAME;
+            let is_known = ended && self.is_whole && is_read && nobodys != NOT_COUNTED;
             Some(CountAccount {
                 event: event.clone(),
                 own: self.own_counts[c],

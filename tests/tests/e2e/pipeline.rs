@@ -407,7 +407,7 @@ fn a_history_of_thirty_commits_names_the_two_that_change_something() {
     expected.sort_unstable();
     assert_eq!(named, expected, "{text}");
     let first = text.lines().next().unwrap_or_default();
-    assert!(first.starts_with("instructions: "), "{text}");
+    assert!(first.starts_with("instructions:exact: "), "{text}");
     let out = project.folder.path().join("clean/perf/out");
     let page = read(&out.join("history.html"));
     let badge = read(&out.join("badge.svg"));
