@@ -77,7 +77,8 @@ pub(crate) fn scan(
     let counted = functions.map(|f| f.count_wish());
     let choice = ScanOptions {
         functions: wanted.as_ref().map(|w| w as &dyn Wish),
-        count: counted.as_ref().and_then(|c| c.as_wish()),
+        count: (counted.as_ref().and_then(|c| c.as_wish()))
+            .zip(functions.map(FunctionArgs::counted)),
         loops: looped.as_ref().and_then(|l| l.as_wish()),
         calls: besides.calls.families(),
         scarce,

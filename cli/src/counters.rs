@@ -55,12 +55,12 @@ pub(crate) fn check_all() -> Vec<EventCheck> {
     check_with([])
 }
 
-/// The event that patched code counts: that needs nothing of the machine.
-pub(crate) fn by_code() -> EventCheck {
-    EventCheck {
-        name: exact::NAME,
+/// The events that patched code counts: they need nothing of the machine.
+pub(crate) fn by_code() -> impl Iterator<Item = EventCheck> {
+    exact::EVENTS.into_iter().map(|(name, what)| EventCheck {
+        name,
         alias: None,
-        what: exact::WHAT,
+        what,
         kind: "code",
         available: true,
         includes_kernel: true, // which does nothing of it
@@ -68,7 +68,7 @@ pub(crate) fn by_code() -> EventCheck {
         forbidden: false,
         reason: None,
         remedy: None,
-    }
+    })
 }
 
 /// Tries every event that has a name, and these.
@@ -220,7 +220,7 @@ pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
         if name == "all" {
             return Ok(event::names().collect());
         }
-        let by_code = (name == exact::NAME).then_some(exact::NAME);
+        let by_code = exact::number(name).map(|n| exact::EVENTS[n].0);
         let Some(known) = event::find(name).map(|e| e.name).or(by_code) else {
             anyhow::ensure!(
                 ompfuse_format::simulated::position(name).is_none(),

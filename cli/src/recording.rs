@@ -299,17 +299,17 @@ impl Recording {
     }
 }
 
-/// What is patched, where the event that patched code counts asks for that, and the other events that are named: of units, and of regions.
-/// That one costs nothing to read, so units always have it.
+/// What is patched, where events that patched code counts ask for that, and the other events that are named: of units, and of regions.
+/// Those cost nothing to read, so units always have them.
 fn counting(args: &RecordingArgs) -> (SelectArgs, [Option<String>; 2]) {
     let mut selection = args.selection.clone();
     let lists = [&args.events, &args.region_events];
-    let mut names = lists.into_iter().flatten().flat_map(|l| l.split(','));
-    if names.any(|name| name.trim() == exact::NAME) {
-        selection.functions.count_all();
+    let names = lists.into_iter().flatten().flat_map(|l| l.split(','));
+    for event in names.filter_map(|name| exact::number(name.trim())) {
+        selection.functions.count_event(event);
     }
     let others = |list: &String| {
-        let others = list.split(',').filter(|name| name.trim() != exact::NAME);
+        let others = list.split(',').filter(|name| !exact::is(name.trim()));
         let others: Vec<&str> = others.collect();
         match others.is_empty() {
             true => "none".to_owned(),
@@ -335,7 +335,7 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
     }
     let (selection, wanted) = &counting(args);
     let [wanted, wanted_of_regions] = wanted.each_ref().map(Option::as_deref);
-    let counts = !selection.functions.count.is_empty();
+    let counted = selection.functions.counted();
     let is_simulated = args.simulate.is_wanted();
     let simulated = is_simulated.then(|| simulate::events(wanted)).transpose()?;
     let simulator = args.simulate.simulator()?;
@@ -360,16 +360,14 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
         },
         None => countable(wanted, wanted_of_regions)?,
     };
-    if counts {
-        events.push(exact::NAME);
-    }
+    events.extend(exact::names(counted));
     if args.multiplex && wanted.is_none() && args.region_events.is_none() {
         // Counters that are shared are read by the kernel in any case.
         events.append(&mut of_regions);
     }
     if args.multiplex && wanted.is_none() && events.iter().any(|e| is_hardware(e)) {
         // What shares counters, and the clock beside it: there is not room for everything.
-        let is_kept = |e: &&str| is_hardware(e) || ["task-clock", exact::NAME].contains(e);
+        let is_kept = |e: &&str| is_hardware(e) || exact::is(e) || *e == "task-clock";
         let left_out: Vec<&str> = events.iter().copied().filter(|e| !is_kept(e)).collect();
         events.retain(is_kept);
         if !left_out.is_empty() {
@@ -507,7 +505,7 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
             break;
         }
     }
-    let is_by_call = |e: &&str| !is_hardware(e) && *e != exact::NAME;
+    let is_by_call = |e: &&str| !is_hardware(e) && !exact::is(e);
     let by_call: Vec<&str> = events.iter().copied().filter(is_by_call).collect();
     if args.min_duration.is_some() && !is_simulated && !by_call.is_empty() {
         note(format_args!(

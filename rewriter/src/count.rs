@@ -6,12 +6,17 @@
 //!
 //! Nothing here knows OpenMP or the file; `scan/counted.rs` brings both together.
 
+mod events;
 pub(crate) mod live;
 mod potential;
 pub(crate) mod segments;
 pub(crate) mod spots;
 
+use ompfuse_format::event::exact;
 use serde::Serialize;
+
+/// A number for each event of [`exact::EVENTS`].
+pub(crate) type Amounts = [i32; exact::COUNT];
 
 /// A constant that is added to the thread's sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -20,8 +25,8 @@ pub struct Increment {
     pub at: u64,
     /// Where.
     pub place: Place,
-    /// What is added.
-    pub amount: i32,
+    /// What is added to each event's sum.
+    pub amounts: Amounts,
     /// x86 number of a general register that nobody reads there; the arithmetic flags are as free. `None`: both are saved.
     pub scratch: Option<u8>,
 }

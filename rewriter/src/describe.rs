@@ -10,6 +10,7 @@ use ompfuse_format::abi::{
     Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNCOUNTED, FLAG_UNSIGNED,
     NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SiteDesc, encode_followers, followers,
 };
+use ompfuse_format::event::exact;
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription, SiteInfo};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -347,19 +348,21 @@ pub(crate) fn relay_table_len(relays: &[RelayCode]) -> u64 {
 }
 
 /// The table of constants stands behind the relay table: a count (8 bytes), then for each the address of the instruction that it
-/// belongs to (8 bytes), what is added (4 bytes), the free register or 255, and the place (2 bytes each), ascending. Only `verify`
-/// reads it.
-pub(crate) const INCREMENT_LEN: u64 = 16;
+/// belongs to (8 bytes), what is added to each event's sum (4 bytes each), the free register or 255, and the place (2 bytes each), and 4
+/// bytes of 0; ascending. Only `verify` reads it.
+pub(crate) const INCREMENT_LEN: u64 = 8 + 4 * exact::COUNT as u64 + 8;
 
 /// The table of constants.
 pub(crate) fn count_table(increments: &[Increment]) -> Vec<u8> {
     let mut out = (increments.len() as u64).to_le_bytes().to_vec();
     for increment in increments {
         out.extend_from_slice(&increment.at.to_le_bytes());
-        out.extend_from_slice(&increment.amount.to_le_bytes());
+        let amounts = increment.amounts.iter();
+        out.extend(amounts.flat_map(|amount| amount.to_le_bytes()));
         let scratch = u16::from(increment.scratch.unwrap_or(u8::MAX));
         out.extend_from_slice(&scratch.to_le_bytes());
         out.extend_from_slice(&(increment.place as u16).to_le_bytes());
+        out.extend([0; 4]);
     }
     out
 }

@@ -106,7 +106,7 @@ struct Chosen {
     wanted: Places,
     looped: Places,
     /// Functions whose instructions are counted, or were to be.
-    counted: Option<Places>,
+    counted: Option<(Places, u32)>,
     calls: Families,
 }
 
@@ -131,7 +131,8 @@ impl Chosen {
             counted: description.binary.counted.as_ref().map(|counted| {
                 let refused = counted.refused.iter().map(|f| f.address);
                 let all = counted.functions.iter().map(|f| f.0).chain(refused);
-                Places(all.map(|at| (at.0, Wanted::ByName)).collect())
+                let places = Places(all.map(|at| (at.0, Wanted::ByName)).collect());
+                (places, counted.set())
             }),
             calls: sites.filter_map(|s| Family::of(s.construct)).collect(),
         }
@@ -141,7 +142,7 @@ impl Chosen {
         ScanOptions {
             functions: (!self.wanted.0.is_empty()).then_some(&self.wanted),
             loops: (!self.looped.0.is_empty()).then_some(&self.looped),
-            count: self.counted.as_ref().map(|counted| counted as &dyn Wish),
+            count: (self.counted.as_ref()).map(|(places, set)| (places as &dyn Wish, *set)),
             calls: self.calls,
             scarce,
         }

@@ -16,7 +16,7 @@ use crate::syscall::Refusal;
 use choose::Events;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
-use exact::Sum;
+use exact::Sums;
 use group::OpenGroup;
 use ompfuse_format::record::MAX_COUNTERS;
 use rdpmc::CounterPage;
@@ -36,8 +36,8 @@ pub(crate) struct Counters {
     /// Number of counters; 0: there are none.
     len: usize,
     source: Source,
-    /// The last counter, if patched code counts it.
-    sum: Option<Sum>,
+    /// The last counters, if patched code counts them.
+    sums: Option<Sums>,
     /// What [`CLOSED`] was when they were opened.
     closed: u32,
     /// Time that the events were enabled but not counted, in nanoseconds, at the last call of the kernel.
@@ -81,12 +81,13 @@ impl Counters {
                 slot.map(|slot| (events.len(), Source::Simulated(slot)))
             }
         };
-        let is_exact = set.is_exact && opened.is_some();
+        let is_exact = !set.exact.is_empty() && opened.is_some();
         let (others, source) = opened.unwrap_or((0, Source::None));
+        let sums = is_exact.then(|| Sums::of_this(&set.exact));
         let mut counters = Counters {
-            len: others + usize::from(is_exact),
+            len: others + sums.as_ref().map_or(0, |sums| sums.events().len()),
             source,
-            sum: is_exact.then(Sum::of_this),
+            sums,
             closed: CLOSED.load(Ordering::Relaxed),
             gap: Cell::new(0),
             pages: None,
@@ -96,16 +97,17 @@ impl Counters {
         counters
     }
 
-    /// Which of them patched code counts, if any.
+    /// The counters that patched code counts, and the numbers of their events.
     #[inline(always)]
-    pub(crate) fn exact(&self) -> Option<usize> {
-        self.sum.is_some().then(|| self.others())
+    pub(crate) fn exact(&self) -> impl Iterator<Item = (usize, u8)> {
+        let events = self.sums.as_ref().map_or(&[][..], Sums::events);
+        (self.others()..).zip(events.iter().copied())
     }
 
     /// How many of the counters are others' than patched code's.
     #[inline(always)]
     fn others(&self) -> usize {
-        self.len - usize::from(self.sum.is_some())
+        self.len - self.sums.as_ref().map_or(0, |sums| sums.events().len())
     }
 
     /// The thread's slot in the simulator's memory.
@@ -164,20 +166,22 @@ impl Counters {
     /// closed the descriptor, say), or other events had the processor's counters for a while.
     #[inline]
     pub(crate) fn read(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
-        let Some(sum) = &self.sum else {
+        let Some(sums) = &self.sums else {
             return self.read_others(out);
         };
-        let is_foreign = self.is_foreign.get();
-        let sum = match is_foreign {
-            false => Some(sum.read()),
-            true => sum.read_foreign(),
-        };
         let others = self.others();
+        let Some(own) = out.get_mut(others..) else {
+            return false;
+        };
+        let is_told = match self.is_foreign.get() {
+            false => {
+                sums.read(own);
+                true
+            }
+            true => sums.read_foreign(own),
+        };
         let is_read = others == 0 || self.read_others(out);
-        if let Some(place) = out.get_mut(others) {
-            *place = sum.unwrap_or(0);
-        }
-        is_read && sum.is_some()
+        is_read && is_told
     }
 
     #[inline]

@@ -11,7 +11,7 @@
 use crate::imports::{self, Imports, Place};
 use crate::{entry, host, mpi, process, syscall, tls};
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use ompfuse_format::abi::{self, ModuleHeader, NoteDesc, SiteDesc};
 use ompfuse_format::record::split_site;
 use ompfuse_format::run::ModuleStatus;
@@ -24,8 +24,10 @@ struct Known {
     status: ModuleStatus,
     /// As its header tells: another file under the same path is another module.
     identity: u64,
-    /// Sites of constructs whose code doesn't count instructions, and their regions; ascending.
+    /// Sites of constructs whose code counts nothing in a module that does, and their regions; ascending.
     uncounted: Vec<u32>,
+    /// The set of events that its code counts.
+    counts: u32,
 }
 
 /// By number; the first `COUNT` are set.
@@ -44,19 +46,20 @@ pub(crate) fn statuses() -> Vec<ModuleStatus> {
     known().map(|k| k.status.clone()).collect()
 }
 
-/// Whether the code of some module that has been loaded counts instructions.
-pub(crate) fn count() -> bool {
-    COUNTS.load(Ordering::Relaxed)
+/// The events that the code of some module counts that has been loaded: a set of [`exact`](ompfuse_format::event::exact).
+pub(crate) fn counted() -> u32 {
+    COUNTED.load(Ordering::Relaxed)
 }
 
-/// See [`count`].
-static COUNTS: AtomicBool = AtomicBool::new(false);
+/// See [`counted`].
+static COUNTED: AtomicU32 = AtomicU32::new(0);
 
-/// Whether some code counts instructions, and a construct's own doesn't. `site`: as records name it.
+/// The events that the code of some module counts, and a construct's own doesn't. `site`: as records name it.
 #[inline]
-pub(crate) fn is_uncounted(site: u32) -> bool {
-    if !count() {
-        return false;
+pub(crate) fn uncounted(site: u32) -> u32 {
+    let all = counted();
+    if all == 0 {
+        return 0;
     }
     let (module, site) = split_site(site);
     let place = KNOWN
@@ -64,25 +67,24 @@ pub(crate) fn is_uncounted(site: u32) -> bool {
         .map(|k| k.load(Ordering::Acquire));
     // SAFETY: null or never freed.
     let known = place.and_then(|k| unsafe { k.as_ref() });
-    known.is_some_and(|k| k.uncounted.binary_search(&site).is_ok())
+    known.map_or(0, |k| match k.uncounted.binary_search(&site) {
+        Ok(_) => all,
+        Err(_) => all & !k.counts,
+    })
 }
 
-/// Sites with [`FLAG_UNCOUNTED`](abi::FLAG_UNCOUNTED), or all of a module that counts nothing, and their regions; ascending.
+/// Sites with [`FLAG_UNCOUNTED`](abi::FLAG_UNCOUNTED), and their regions; ascending.
 ///
 /// # Safety
 /// The header is that of a loaded module.
-unsafe fn uncounted(header: *const ModuleHeader) -> Vec<u32> {
+unsafe fn flagged(header: *const ModuleHeader) -> Vec<u32> {
     // SAFETY: the caller's promise; the table is where the header says, and has so many entries.
     let all = unsafe {
         let field = &raw const (*header).sites_rel;
         let first = (field as *const u8).wrapping_offset((*header).sites_rel as isize);
         core::slice::from_raw_parts(first.cast::<SiteDesc>(), (*header).n_sites as usize)
     };
-    // SAFETY: likewise.
-    let counts = unsafe { (*header).counts } != 0;
-    let flagged = all
-        .iter()
-        .filter(|s| !counts || s.flags & abi::FLAG_UNCOUNTED != 0);
+    let flagged = all.iter().filter(|s| s.flags & abi::FLAG_UNCOUNTED != 0);
     let mut sites: Vec<u32> = flagged.flat_map(|s| [s.site, s.region]).collect();
     sites.sort_unstable();
     sites.dedup();
@@ -185,7 +187,7 @@ fn enter(seen: Seen, maps: &str) -> Option<Module> {
     let identity = unsafe { (*seen.header).identity };
     // SAFETY: likewise.
     let counts = unsafe { (*seen.header).counts };
-    COUNTS.fetch_or(counts != 0, Ordering::Relaxed);
+    COUNTED.fetch_or(counts, Ordering::Relaxed);
     let again = known().find(|k| k.status.path == path && k.identity == identity);
     let number = again.map_or(COUNT.load(Ordering::Acquire), |k| k.status.module as usize);
     let place = KNOWN.get(number)?;
@@ -199,7 +201,8 @@ fn enter(seen: Seen, maps: &str) -> Option<Module> {
             status: status.clone(),
             identity,
             // SAFETY: as above.
-            uncounted: unsafe { uncounted(seen.header) },
+            uncounted: unsafe { flagged(seen.header) },
+            counts,
         });
         place.store(Box::into_raw(known), Ordering::Release);
         COUNT.store(number + 1, Ordering::Release);

@@ -15,9 +15,9 @@ global_asm!(
     ".globl ompfuse_count",
     ".hidden ompfuse_count",
     ".type ompfuse_count,@object",
-    ".size ompfuse_count,8",
+    ".size ompfuse_count,48",
     "ompfuse_count:",
-    ".zero 8",
+    ".zero 48",
     ".popsection",
     ".pushsection .tdata,\"awT\",@progbits",
     ".hidden ompfuse_unknown",
@@ -51,7 +51,9 @@ pub(crate) fn set(value: usize) {
     }
 }
 
-/// Where in a thread's TLS the word is in which patched code counts instructions.
+const _: () = assert!(ompfuse_format::event::exact::COUNT * 8 == 48);
+
+/// Where in a thread's TLS the words are in which patched code counts its events, each in its own.
 pub(crate) fn count() -> usize {
     let offset: usize;
     // SAFETY: reads the offset that the loader has chosen.

@@ -24,7 +24,7 @@ struct Answer {
 pub(super) fn run(args: &Args) -> Result<()> {
     let mut events = counters::check_all();
     events.extend(simulate::check_all());
-    events.push(counters::by_code());
+    events.extend(counters::by_code());
     let answer = Answer {
         perf_event_paranoid: counters::paranoid(),
         hardware_slots: counters::hardware_slots(),
@@ -65,7 +65,7 @@ fn text(answer: &Answer) -> String {
     if available.iter().any(|e| e.kind == "simulated") {
         text.push_str("\nSimulated events need `--simulate`.\n");
     }
-    text.push_str("\ninstructions:exact needs `--count`.\n");
+    text.push_str("\nEvents with `:exact` need `--count`, or `--events` with their names.\n");
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for e in missing {
         let reason = e.reason.as_deref().unwrap_or("no reason is known");

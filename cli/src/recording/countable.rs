@@ -119,7 +119,7 @@ fn tried(
     let of_numbers = of_numbers.filter(|e| e.kind == Kind::Raw);
     let (mut kept, missing): (Vec<_>, Vec<_>) = counters::check_with(of_numbers)
         .into_iter()
-        .chain([counters::by_code()])
+        .chain(counters::by_code())
         .filter(|e| names.contains(&e.name))
         .partition(keep);
     kept.sort_by_key(|e| names.iter().position(|n| *n == e.name));

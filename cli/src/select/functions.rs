@@ -1,6 +1,7 @@
 //! `--functions` and `--loops`: which functions are regions of their own, and whose loops are.
 
 use super::pattern::{LIBRARY, file_name};
+use ompfuse_format::event::exact;
 use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
 use ompfuse_rewriter::scan::{Known, Wanted, Wish};
 use std::ops::RangeInclusive;
@@ -28,6 +29,19 @@ pub(crate) struct FunctionArgs {
     /// (as for --functions). Not counted are the OpenMP runtime, the C library, and functions whose flow of control isn't known.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = EVERYTHING)]
     pub(crate) count: Vec<FunctionPattern>,
+    /// What --count counts: names of events with `:exact`, separated by commas (default: instructions:exact)
+    ///
+    /// `ompfuse events` lists them. `--events` can name them, too.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = exact_event, requires = "count")]
+    pub(crate) count_events: Vec<usize>,
+}
+
+/// Number of an event that patched code can count.
+fn exact_event(text: &str) -> Result<usize, String> {
+    exact::number(text.trim()).ok_or_else(|| {
+        let known: Vec<&str> = exact::names(u32::MAX).collect();
+        format!("known are {}", known.join(", "))
+    })
 }
 
 /// `--count` without a name.
@@ -178,13 +192,28 @@ impl FunctionArgs {
             functions,
             loops,
             count,
+            count_events: self.count_events.clone(),
         })
     }
 
-    /// Has all functions counted, if none are yet.
-    pub(crate) fn count_all(&mut self) {
-        if self.count.is_empty() {
-            self.count.extend(FunctionPattern::from_str(EVERYTHING));
+    /// Has an event counted, too: in all functions, if none are counted yet.
+    pub(crate) fn count_event(&mut self, event: usize) {
+        match self.count.is_empty() {
+            true => self.count.extend(FunctionPattern::from_str(EVERYTHING)),
+            // What is counted where no event is named.
+            false if self.count_events.is_empty() => self.count_events.push(0),
+            false => {}
+        }
+        self.count_events.push(event);
+    }
+
+    /// The set of events that are counted, if any are.
+    pub(crate) fn counted(&self) -> u32 {
+        let named = self.count_events.iter().fold(0, |set, n| set | 1 << n);
+        match (self.count.is_empty(), named) {
+            (true, _) => 0,
+            (false, 0) => 1,
+            (false, named) => named,
         }
     }
 
@@ -236,7 +265,9 @@ impl FunctionArgs {
         let loops = self.loops.iter().map(|p| ("loops", p));
         let count = self.count.iter().map(|p| ("count", p));
         let all = functions.chain(loops).chain(count);
-        all.map(|(option, p)| format!("--{option}={}", p.text))
+        let all = all.map(|(option, p)| format!("--{option}={}", p.text));
+        let events = exact::names(self.counted()).map(|name| format!("--count-events={name}"));
+        all.chain(events)
     }
 }
 

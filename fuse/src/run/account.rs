@@ -76,7 +76,7 @@ impl Account {
             let total = header.counts_end[c].wrapping_sub(header.counts_start[c]);
             let nobodys = header.unattributed[c];
             // What patched code counts is read at any time; a gap is code that doesn't count.
-            let is_read = self.gaps[c] == 0 || event == exact::NAME;
+            let is_read = self.gaps[c] == 0 || exact::is(event);
             let is_known = ended && self.is_whole && is_read && nobodys != NOT_COUNTED;
             Some(CountAccount {
                 event: event.clone(),

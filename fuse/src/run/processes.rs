@@ -18,7 +18,7 @@ pub(super) fn not_counted(pid: u32, threads: &[ThreadAccount]) -> Vec<Problem> {
     for count in threads
         .iter()
         .flat_map(|t| &t.counts)
-        .filter(|c| c.gaps > 0 && c.event != exact::NAME)
+        .filter(|c| c.gaps > 0 && !exact::is(&c.event))
     {
         *gaps.entry(&count.event).or_default() += count.gaps;
     }

@@ -15,6 +15,7 @@ use crate::sections::{NewSection, section_table};
 use crate::trampoline::Detour;
 use crate::unwind::{debug_frame, eh_frame, table};
 use ompfuse_format::abi::{ABI_VERSION, ModuleHeader, NoteDesc, OWN_FUNCTIONS};
+use ompfuse_format::site::Counted;
 use std::borrow::Cow;
 
 impl Housed<'_> {
@@ -55,7 +56,10 @@ impl Housed<'_> {
             (&detours, &increments),
             &mut changes,
         )?;
-        let data = draft.data(&places, (identity, increments.len()), &own, &mut changes);
+        let counted = json.binary.counted.as_ref();
+        let counted = counted.filter(|_| !increments.is_empty());
+        let counts = counted.map_or(0, Counted::set);
+        let data = draft.data(&places, (identity, counts), &own, &mut changes);
 
         let mut end = text_at.end();
         let mut new_sections = vec![
@@ -189,18 +193,13 @@ impl Draft<'_> {
     fn data(
         &self,
         places: &Places,
-        (identity, counts): (u64, usize),
+        (identity, counts): (u64, u32),
         own: &[Option<LinkVa>; OWN_FUNCTIONS.len()],
         changes: &mut Changes,
     ) -> Vec<u8> {
         let (header, sites) = (places.layout.data.va, places.tables.va);
-        let mut out = ModuleHeader::encode(
-            header,
-            sites,
-            (places.table.count(), counts as u32),
-            identity,
-        )
-        .to_vec();
+        let mut out =
+            ModuleHeader::encode(header, sites, (places.table.count(), counts), identity).to_vec();
         for ((slot, _), to) in OWN_FUNCTIONS.into_iter().zip(own) {
             if let Some(to) = to {
                 let at = ModuleHeader::SLOTS_OFFSET + 8 * slot;

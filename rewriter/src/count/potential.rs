@@ -1,12 +1,14 @@
 //! Where constants are added: the segments that are left when a spanning tree of the costly ones is taken away.
 
+use super::events::Weights;
+
 /// A segment of code, from one junction to another.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
     pub from: usize,
     pub to: usize,
-    /// Instructions on it.
-    pub weight: i64,
+    /// What is executed on it.
+    pub weights: Weights,
     /// What adding a constant there costs; `None`: nothing can be added there.
     pub cost: Option<u64>,
 }
@@ -14,22 +16,22 @@ pub(super) struct Way {
 /// Junctions in groups; of each, how much further its potential is than that of its group's root.
 struct Groups {
     root: Vec<usize>,
-    ahead: Vec<i64>,
+    ahead: Vec<Weights>,
 }
 
 impl Groups {
     fn new(len: usize) -> Groups {
         Groups {
             root: (0..len).collect(),
-            ahead: vec![0; len],
+            ahead: vec![Weights::default(); len],
         }
     }
 
     /// The root of a junction's group, and how far it is ahead of that.
-    fn find(&mut self, junction: usize) -> (usize, i64) {
-        let (mut at, mut ahead) = (junction, 0);
+    fn find(&mut self, junction: usize) -> (usize, Weights) {
+        let (mut at, mut ahead) = (junction, Weights::default());
         while self.root[at] != at {
-            ahead += self.ahead[at];
+            ahead = ahead + self.ahead[at];
             at = self.root[at];
         }
         // The next search is short.
@@ -43,20 +45,20 @@ impl Groups {
 ///
 /// # Errors
 /// The number of a way that has to add something and can't.
-pub(super) fn increments(junctions: usize, ways: &[Way]) -> Result<Vec<i64>, usize> {
+pub(super) fn increments(junctions: usize, ways: &[Way]) -> Result<Vec<Weights>, usize> {
     let mut order: Vec<usize> = (0..ways.len()).collect();
     order.sort_by_key(|&n| std::cmp::Reverse(ways[n].cost.unwrap_or(u64::MAX)));
     let mut groups = Groups::new(junctions);
-    let mut out = vec![0; ways.len()];
+    let mut out = vec![Weights::default(); ways.len()];
     for n in order {
         let way = &ways[n];
         let (from, behind) = groups.find(way.from);
         let (to, ahead) = groups.find(way.to);
         // The potential is what was executed and isn't in the sum yet.
-        let left = behind + way.weight - ahead;
+        let left = behind + way.weights - ahead;
         if from != to {
             (groups.root[to], groups.ahead[to]) = (from, left);
-        } else if left != 0 && way.cost.is_none() {
+        } else if !left.is_zero() && way.cost.is_none() {
             return Err(n);
         } else {
             out[n] = left;
@@ -69,19 +71,28 @@ pub(super) fn increments(junctions: usize, ways: &[Way]) -> Result<Vec<i64>, usi
 mod tests {
     use super::*;
 
+    /// As many instructions, and of other events something else.
+    fn weights(weight: i64) -> Weights {
+        let mut all = Weights::default();
+        (all.0[0], all.0[1]) = (weight, 2 * weight);
+        all
+    }
+
     fn way(from: usize, to: usize, weight: i64, cost: u64) -> Way {
         Way {
             from,
             to,
-            weight,
+            weights: weights(weight),
             cost: Some(cost),
         }
     }
 
     /// Sums of weights and of what is added, along a path of ways.
-    fn sums(ways: &[Way], added: &[i64], path: &[usize]) -> (i64, i64) {
-        let weights = path.iter().map(|&n| ways[n].weight).sum();
-        (weights, path.iter().map(|&n| added[n]).sum())
+    fn sums(ways: &[Way], added: &[Weights], path: &[usize]) -> (Weights, Weights) {
+        let sum = |of: &dyn Fn(usize) -> Weights| {
+            path.iter().fold(Weights::default(), |sum, &n| sum + of(n))
+        };
+        (sum(&|n| ways[n].weights), sum(&|n| added[n]))
     }
 
     #[test]
@@ -94,8 +105,12 @@ mod tests {
             way(2, 0, 4, 80),
         ];
         let added = increments(3, &ways).unwrap();
-        assert_eq!(added.iter().filter(|&&n| n != 0).count(), 2, "{added:?}");
-        assert_eq!((added[0], added[3]), (0, 0));
+        assert_eq!(
+            added.iter().filter(|n| !n.is_zero()).count(),
+            2,
+            "{added:?}"
+        );
+        assert_eq!((added[0], added[3]), (weights(0), weights(0)));
         for path in [[0, 1, 3], [0, 2, 3]] {
             let (weights, added) = sums(&ways, &added, &path);
             assert_eq!(weights, added);
@@ -109,11 +124,11 @@ mod tests {
             ..way(from, to, weight, 0)
         };
         let ways = [full(0, 1, 3), way(1, 0, 4, 90)];
-        assert_eq!(increments(2, &ways), Ok(vec![0, 7]));
+        assert_eq!(increments(2, &ways), Ok(vec![weights(0), weights(7)]));
         let ways = [full(0, 1, 3), full(1, 0, 4)];
         assert_eq!(increments(2, &ways), Err(1));
         // Two branches that execute as much.
         let ways = [full(0, 1, 3), full(0, 1, 3), way(1, 0, 1, 1)];
-        assert_eq!(increments(2, &ways), Ok(vec![0, 0, 4]));
+        assert_eq!(increments(2, &ways), Ok([0, 0, 4].map(weights).to_vec()));
     }
 }

@@ -1,9 +1,10 @@
 //! Where in a function constants are added: windows by `place`, or those that are there already.
 
+use super::events::Weights;
 use super::live::{Live, is_call};
 use super::potential::{self, Way};
 use super::segments::{Edge, Segment, Segments};
-use super::{Increment, Place};
+use super::{Amounts, Increment, Place};
 use crate::place::{self, Finder, Request};
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 use std::collections::BTreeSet;
@@ -67,7 +68,7 @@ struct Search<'x> {
     taken: &'x [place::Placed],
 }
 
-/// Places increments so that the sum is exact at all cuts. `taken`: windows that are there, ascending and disjoint.
+/// Places increments so that the sums are exact at all cuts. `taken`: windows that are there, ascending and disjoint; `set`: of events.
 ///
 /// # Errors
 /// Why they can't be placed.
@@ -76,6 +77,7 @@ pub(crate) fn place(
     live: &Live,
     cuts: &BTreeSet<u64>,
     taken: &[place::Placed],
+    set: u32,
 ) -> Result<Placed, String> {
     let search = Search {
         finder,
@@ -92,7 +94,7 @@ pub(crate) fn place(
         .map(|e| search.edge(e, &jumps[e.block]));
     let mut spots: Vec<Vec<Spot>> = of_segments.chain(of_edges).collect();
     for _ in 0..ATTEMPTS {
-        let added = divide(finder, &segments, &spots)?;
+        let added = divide(finder, &segments, &spots, set)?;
         let choice = match assign(&added, &spots) {
             Ok(choice) => choice,
             // Others have taken its room.
@@ -123,15 +125,20 @@ fn divide(
     finder: &Finder<'_>,
     segments: &Segments,
     spots: &[Vec<Spot>],
-) -> Result<Vec<i64>, String> {
-    let of_segments = segments.list.iter().map(|s| (s.from, s.to, s.insns.len()));
-    let of_edges = segments.edges.iter().map(|e| (e.from, e.to, 0));
+    set: u32,
+) -> Result<Vec<Weights>, String> {
+    let of_segments = segments.list.iter().map(|s| {
+        let insns = &finder.body.insns[s.insns.clone()];
+        (s.from, s.to, Weights::of(insns, set))
+    });
+    let none = Weights::default();
+    let of_edges = segments.edges.iter().map(|e| (e.from, e.to, none));
     let all = of_segments.chain(of_edges).zip(spots);
     let ways: Vec<Way> = all
-        .map(|((from, to, weight), spots)| Way {
+        .map(|((from, to, weights), spots)| Way {
             from,
             to,
-            weight: weight as i64,
+            weights,
             cost: spots.iter().map(|s| s.add + s.jumps).min(),
         })
         .collect();
@@ -146,9 +153,9 @@ fn divide(
 }
 
 /// Chooses a spot for whatever adds something; or the number of one that gets none.
-fn assign(added: &[i64], spots: &[Vec<Spot>]) -> Result<Choice, usize> {
+fn assign(added: &[Weights], spots: &[Vec<Spot>]) -> Result<Choice, usize> {
     let mut placed = Choice::default();
-    let mut all: Vec<usize> = (0..added.len()).filter(|&n| added[n] != 0).collect();
+    let mut all: Vec<usize> = (0..added.len()).filter(|&n| !added[n].is_zero()).collect();
     // Those with few choices first.
     all.sort_by_key(|&n| spots[n].len());
     for n in all {
@@ -168,10 +175,14 @@ fn assign(added: &[i64], spots: &[Vec<Spot>]) -> Result<Choice, usize> {
             .filter_map(|spot| Some((spot, choice(spot)?)));
         let best = choices.min_by_key(|(spot, (cost, _))| (*cost, spot.at));
         let (spot, (_, window)) = best.ok_or(n)?;
+        let mut amounts = Amounts::default();
+        for (amount, added) in amounts.iter_mut().zip(added[n].0) {
+            *amount = i32::try_from(added).map_err(|_| n)?;
+        }
         placed.increments.push(Increment {
             at: spot.at,
             place: spot.place,
-            amount: i32::try_from(added[n]).map_err(|_| n)?,
+            amounts,
             scratch: spot.scratch,
         });
         placed.windows.extend(window);

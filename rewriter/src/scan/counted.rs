@@ -81,11 +81,13 @@ struct Ground<'m, 'a> {
     /// Windows that are there, ascending.
     taken: Vec<place::Placed>,
     odd: live::Set,
+    /// Events.
+    set: u32,
 }
 
-/// Adds windows that count to those that there are.
-pub(super) fn add(module: &Module<'_>, wanted: &[Wanted], whole: &mut Whole) -> Found {
-    let mut ground = Ground::of(module, whole);
+/// Adds windows that count to those that there are. `set`: of events.
+pub(super) fn add(module: &Module<'_>, wanted: &[Wanted], set: u32, whole: &mut Whole) -> Found {
+    let mut ground = Ground::of(module, set, whole);
     let all: Vec<Looked> = (0..module.functions.count())
         .into_par_iter()
         .filter(|&n| is_code(module, n))
@@ -118,7 +120,7 @@ pub(super) fn add(module: &Module<'_>, wanted: &[Wanted], whole: &mut Whole) -> 
         .par_iter_mut()
         .for_each(|f| ground.place(f, &none));
     ground.bar(&mut functions);
-    finish(module, functions, whole)
+    finish(module, functions, set, whole)
 }
 
 /// Whether a function is looked at: its code is the program's.
@@ -145,7 +147,7 @@ fn look(function: usize, body: &Body) -> Looked {
 }
 
 impl<'m, 'a> Ground<'m, 'a> {
-    fn of(module: &'m Module<'a>, whole: &Whole) -> Ground<'m, 'a> {
+    fn of(module: &'m Module<'a>, set: u32, whole: &Whole) -> Ground<'m, 'a> {
         let mut candidates: FxHashMap<usize, Vec<u64>> = FxHashMap::default();
         for draft in &whole.drafts {
             if let Some(function) = draft.function {
@@ -169,6 +171,7 @@ impl<'m, 'a> Ground<'m, 'a> {
             changed: whole.relays.iter().flat_map(Relayed::changed).collect(),
             taken: whole.windows.clone(),
             odd: 0,
+            set,
         }
     }
 
@@ -223,10 +226,10 @@ impl<'m, 'a> Ground<'m, 'a> {
             deep: false,
         };
         let live = Live::of(body, self.odd);
-        spots::place(&finder, &live, &cuts, &taken).or_else(|_| {
+        spots::place(&finder, &live, &cuts, &taken, self.set).or_else(|_| {
             // A loop that is somewhat slower is better than a function that isn't counted.
             finder.deep = true;
-            spots::place(&finder, &live, &cuts, &taken)
+            spots::place(&finder, &live, &cuts, &taken, self.set)
         })
     }
 
@@ -258,8 +261,8 @@ impl<'m, 'a> Ground<'m, 'a> {
 }
 
 /// Puts everything together.
-fn finish(module: &Module<'_>, functions: Vec<Function>, whole: &mut Whole) -> Found {
-    let (mut increments, mut told) = (Vec::new(), Counted::default());
+fn finish(module: &Module<'_>, functions: Vec<Function>, set: u32, whole: &mut Whole) -> Found {
+    let (mut increments, mut told) = (Vec::new(), Counted::of(set));
     let mut numbers = FxHashMap::default();
     for Function { looked, placed } in functions {
         let start = module.functions.get(looked.function).start;

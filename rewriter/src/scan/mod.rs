@@ -264,8 +264,8 @@ pub struct ScanOptions<'x> {
     pub functions: Option<&'x dyn Wish>,
     /// Functions whose loops are wanted as regions of their own.
     pub loops: Option<&'x dyn Wish>,
-    /// Functions whose instructions are counted.
-    pub count: Option<&'x dyn Wish>,
+    /// Functions whose instructions are counted, and the set of events of [`exact`](ompfuse_format::event::exact).
+    pub count: Option<(&'x dyn Wish, u32)>,
     /// Other libraries whose calls are looked for; MPI by default.
     pub calls: Families,
     /// Every inline probe that can have a short jump has one, as if there were no more bytes: for tests of how room is made.
@@ -323,9 +323,9 @@ fn scan_with(
     let mut whole = function::find_all(&module, candidates);
     let counted = match options.count {
         None => None,
-        Some(wish) => {
+        Some((wish, set)) => {
             let wanted = chosen(&module, wish, path, debug)?;
-            Some(counted::add(&module, &wanted, &mut whole))
+            Some(counted::add(&module, &wanted, set, &mut whole))
         }
     };
     let mut scan = assemble(&module, whole, binary, debug);

@@ -239,7 +239,7 @@ fn increment(at: u64, place: Place, amount: i32, scratch: Option<u8>) -> Increme
     Increment {
         at: CODE + at,
         place,
-        amount,
+        amounts: [amount, 0, 0, 0, 0, 0],
         scratch,
     }
 }

@@ -80,20 +80,49 @@ fn add(
     code.expect_at(&load, &format!("mov {name}, qword ptr [@]"), slot)?;
     let test = [0x48 + 5 * high, 0x85, 0xc0 + 9 * low];
     code.expect(&test, &format!("test {name}, {name}"))?;
-    let mut addition = vec![0x64, 0x48 + high];
-    match entry.amount {
-        -128..=127 => addition.extend([0x83, low, entry.amount as u8]),
-        amount => {
-            addition.extend([0x81, low]);
-            addition.extend(amount.to_le_bytes());
+    // To each event's word, of which the first one is where the slot leads.
+    let expected = entry.amounts.iter().enumerate().filter(|(_, a)| **a != 0);
+    let expected: Vec<(Vec<u8>, String)> = expected
+        .map(|(n, &amount)| addition(register, name, 8 * n as u8, amount))
+        .collect();
+    let len: usize = expected.iter().map(|(bytes, _)| bytes.len()).sum();
+    let behind = code.at + 2 + len as u64;
+    code.expect_short(&[0x74, len as u8], "je @", behind)?;
+    for (bytes, shape) in expected {
+        let insn = code.next()?;
+        if insn.bytes() != bytes || !insn.shape().starts_with(shape.as_bytes()) {
+            return Err(mismatch(insn.at, &shape, &insn.text()));
         }
     }
-    let behind = code.at + 2 + addition.len() as u64;
-    code.expect_short(&[0x74, addition.len() as u8], "je @", behind)?;
-    let insn = code.next()?;
-    let shape = format!("add qword ptr fs:[{name}], ");
-    match insn.bytes() == addition && insn.shape().starts_with(shape.as_bytes()) {
-        true => Ok(()),
-        false => Err(mismatch(insn.at, &shape, &insn.text())),
+    Ok(())
+}
+
+/// The addition of an amount to the word at a place, and how it reads up to the amount.
+fn addition(register: u8, name: &str, place: u8, amount: i32) -> (Vec<u8>, String) {
+    let (high, low) = (register / 8, register % 8);
+    let (operation, number) = match amount {
+        -128..=127 => (0x83, vec![amount as u8]),
+        amount => (0x81, amount.to_le_bytes().to_vec()),
+    };
+    let mut bytes = vec![0x64, 0x48 + high, operation];
+    let shape = match place {
+        0 => {
+            bytes.push(low);
+            format!("add qword ptr fs:[{name}], ")
+        }
+        place => {
+            bytes.extend([0x40 + low, place]);
+            format!("add qword ptr fs:[{name} + {}], ", hexadecimal(place))
+        }
+    };
+    bytes.extend(number);
+    (bytes, shape)
+}
+
+/// As the disassembler has it.
+fn hexadecimal(number: u8) -> String {
+    match number {
+        0..=9 => number.to_string(),
+        _ => format!("{number:#x}"),
     }
 }

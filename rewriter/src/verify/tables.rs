@@ -12,7 +12,8 @@ use ompfuse_format::abi::{
     ABI_VERSION, Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNCOUNTED,
     FLAG_UNSIGNED, MODULE_MAGIC, ModuleHeader, OWN_FUNCTIONS, Probe, SLOTS, SiteDesc,
 };
-use ompfuse_format::site::{Mechanism, Outcome, SelfDescription, SiteInfo};
+use ompfuse_format::event::exact;
+use ompfuse_format::site::{Counted, Mechanism, Outcome, SelfDescription, SiteInfo};
 use places::{find_note, new_loads, own_functions};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -52,7 +53,8 @@ pub(super) struct IncrementEntry {
     pub at: u64,
     /// 0: before it; 1: behind it, if it doesn't jump; 2: if it does.
     pub place: u64,
-    pub amount: i32,
+    /// For each event of [`exact::EVENTS`].
+    pub amounts: [i32; exact::COUNT],
     /// x86 number of the register that is free there; none: it is saved.
     pub scratch: Option<u8>,
 }
@@ -369,22 +371,34 @@ impl<'p> Tables<'p> {
         let word = |raw: &[u8], at, len| number(raw, at, len).ok_or_else(damaged);
         let count = word(self.in_read_only(new, self.tables_end, 8)?, 0, 8)?;
         let len = count.checked_mul(INCREMENT_LEN).ok_or_else(damaged)?;
-        if count != self.counts {
+        let counted = self.description.binary.counted.as_ref();
+        let set = counted.map_or(0, Counted::set);
+        if self.counts != u64::from(set) * u64::from(count > 0) {
             return Err(damaged());
         }
         let table = self.in_read_only(new, self.tables_end + 8, len)?;
         self.tables_end += 8 + len;
         for raw in table.chunks_exact(INCREMENT_LEN as usize) {
-            let amount = word(raw, 8, 4)? as u32;
-            let scratch = u8::try_from(word(raw, 12, 2)?).map_err(|_| damaged())?;
+            let mut amounts = [0; exact::COUNT];
+            for (n, amount) in amounts.iter_mut().enumerate() {
+                *amount = (word(raw, 8 + 4 * n, 4)? as u32).cast_signed();
+                if *amount != 0 && set >> n & 1 == 0 {
+                    return Err(damaged());
+                }
+            }
+            let rest = 8 + 4 * exact::COUNT;
+            let scratch = u8::try_from(word(raw, rest, 2)?).map_err(|_| damaged())?;
             let entry = IncrementEntry {
                 at: word(raw, 0, 8)?,
-                place: word(raw, 14, 2)?,
-                amount: amount.cast_signed(),
+                place: word(raw, rest + 2, 2)?,
+                amounts,
                 scratch: Some(scratch).filter(|&r| r != u8::MAX),
             };
             let last = self.increments.last().map(|i| (i.at, i.place));
-            if entry.place > 2 || last >= Some((entry.at, entry.place)) {
+            if word(raw, rest + 4, 4)? != 0
+                || entry.place > 2
+                || last >= Some((entry.at, entry.place))
+            {
                 return Err(damaged());
             }
             self.increments.push(entry);

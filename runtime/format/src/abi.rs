@@ -69,8 +69,9 @@ pub use probe::Probe;
 
 /// Version of this interface; a runtime library leaves modules of another version alone. The first had 64 bytes for every
 /// site, and stubs that did what ways do; up to the third, trampolines saved all flags; the fourth had a window table
-/// without islands; the eighth had a probe for chunks that begin without a comparison, and no table of constants.
-pub const ABI_VERSION: u32 = 9;
+/// without islands; the eighth had a probe for chunks that begin without a comparison, and no table of constants; the ninth counted
+/// instructions only, and told nothing of constructs in functions that don't count.
+pub const ABI_VERSION: u32 = 10;
 
 /// Name of the ELF note (with its terminating NUL, 8 bytes) and of the description's section.
 pub const NOTE_NAME: &[u8; 8] = b"ompfuse\0";
@@ -169,7 +170,7 @@ pub struct ModuleHeader {
     pub sites_rel: i64,
     /// The module's number in this process, written by the runtime library; 0 in the file.
     pub module: u32,
-    /// How many constants the module's code adds to count instructions.
+    /// The set of events ([`exact`](crate::event::exact)) that the module's code counts; 0 if it adds no constant.
     pub counts: u32,
     /// Tells this file from every other: a hash of the original and of the site table.
     pub identity: u64,

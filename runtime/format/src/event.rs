@@ -5,17 +5,49 @@ mod raw;
 
 /// The event that patched code counts itself, without any counter of the processor or the kernel.
 pub mod exact {
-    /// Its name.
-    pub const NAME: &str = "instructions:exact";
-    /// What it counts.
-    pub const WHAT: &str =
-        "instructions of the program's own functions, counted by the program itself";
+    /// The first one, which is counted where no other is named.
+    pub const NAME: &str = EVENTS[0].0;
 
-    /// A list of events, or several, without it.
+    /// How many there are.
+    pub const COUNT: usize = EVENTS.len();
+
+    /// Name, and what it counts of the program's own functions. Sets of them are numbers whose bit n is event n.
+    pub const EVENTS: [(&str, &str); 6] = [
+        ("instructions:exact", "instructions"),
+        ("loads:exact", "operands that instructions read from memory"),
+        ("stores:exact", "operands that instructions write to memory"),
+        (
+            "branches:exact",
+            "jumps, conditional or not, without calls and returns",
+        ),
+        (
+            "flops:exact",
+            "floating-point operations, one for each element of a vector, two for each of a fused multiply-add",
+        ),
+        ("calls:exact", "calls of functions"),
+    ];
+
+    /// Number of an event.
+    pub fn number(name: &str) -> Option<usize> {
+        EVENTS.iter().position(|(known, _)| *known == name)
+    }
+
+    /// Whether an event is one of them.
+    pub fn is(name: &str) -> bool {
+        number(name).is_some()
+    }
+
+    /// The names of a set.
+    pub fn names(set: u32) -> impl Iterator<Item = &'static str> {
+        let known = EVENTS.iter().enumerate();
+        known.filter_map(move |(n, (name, _))| (set >> n & 1 != 0).then_some(*name))
+    }
+
+    /// A list of events, or several, without them.
     pub fn without(list: &str) -> String {
         let parts = list.split_inclusive([',', crate::run::TAKES_TURNS]);
         let others =
-            parts.filter(|part| part.trim_end_matches([',', crate::run::TAKES_TURNS]) != NAME);
+            parts.filter(|part| !is(part.trim_end_matches([',', crate::run::TAKES_TURNS])));
         others.collect()
     }
 }

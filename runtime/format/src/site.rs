@@ -1,6 +1,7 @@
 //! The description of a place in machine code: what `scan` prints, patched files carry and runs keep.
 
 use crate::construct::Construct;
+use crate::event::exact;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -251,6 +252,9 @@ pub struct BinaryInfo {
 /// Which functions of a file count their instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counted {
+    /// Events that are counted; none if that is [`exact::NAME`] only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
     /// Those that do: place of the first probe that a function could have, and number of instructions.
     pub functions: Vec<(HexAddress, u32)>,
     /// Those that were to be counted, and can't.
@@ -277,6 +281,22 @@ pub struct Uncounted {
 }
 
 impl Counted {
+    /// Of this set of events.
+    pub fn of(set: u32) -> Counted {
+        let events = exact::names(set).map(str::to_owned);
+        Counted {
+            events: events.collect(),
+            ..Counted::default()
+        }
+    }
+
+    /// The set of events that are counted.
+    pub fn set(&self) -> u32 {
+        let numbers = self.events.iter().filter_map(|name| exact::number(name));
+        let set = numbers.fold(0, |set, n| set | 1 << n);
+        if set == 0 { 1 } else { set }
+    }
+
     /// Whether the code of the construct that a site belongs to is in a function that isn't counted.
     pub fn leaves_out(&self, site: u32) -> bool {
         let refused = self.refused.iter().map(|f| &f.sites);

@@ -16,8 +16,8 @@ use std::path::Path;
 #[derive(Debug, Clone)]
 pub(crate) struct EventSet {
     pub(super) events: Events,
-    /// Behind these events comes what the program's code counts itself.
-    pub(super) is_exact: bool,
+    /// Behind these events come those that the program's code counts itself, by their numbers.
+    pub(super) exact: Vec<u8>,
 }
 
 /// Who counts the others.
@@ -36,7 +36,7 @@ impl EventSet {
     pub(crate) fn none() -> EventSet {
         EventSet {
             events: Events::Perf(vec![]),
-            is_exact: false,
+            exact: vec![],
         }
     }
 
@@ -45,13 +45,14 @@ impl EventSet {
         matches!(self.events, Events::Simulated(..))
     }
 
-    /// How many counters the others have.
+    /// How many counters there are.
     fn len(&self) -> usize {
-        match &self.events {
-            Events::Perf(chosen) => chosen.len(),
-            Events::Turns(turns) => turns.counters(),
-            Events::Simulated(_, events) => events.len(),
-        }
+        self.exact.len()
+            + match &self.events {
+                Events::Perf(chosen) => chosen.len(),
+                Events::Turns(turns) => turns.counters(),
+                Events::Simulated(_, events) => events.len(),
+            }
     }
 
     /// Whether it takes a system call to read it on the calling thread.
@@ -85,29 +86,25 @@ impl Chosen {
 /// Finds out which of the wanted events can be counted; says why not for the others. `first`: the calling thread's
 /// counters of another set, if it has some.
 pub(crate) fn choose(wanted: &str, first: Option<&Counters>) -> (EventSet, Vec<EventStatus>) {
-    let is_exact = names(wanted).any(|name| name == exact::NAME);
-    let others = match is_exact {
-        true => &exact::without(wanted),
-        false => wanted,
-    };
-    let (events, mut status) = choose_others(others, first);
+    let (events, mut status) = choose_others(&exact::without(wanted), first);
     let mut set = EventSet {
         events,
-        is_exact: false,
+        exact: vec![],
     };
-    if is_exact {
+    for (number, name) in names(wanted).filter_map(|name| Some((exact::number(name)?, name))) {
         let column = match set.len() {
             MAX_COUNTERS => Err(format!("more than {MAX_COUNTERS} events in one set")),
-            _ if !modules::count() => Err(format!(
-                "{} can't be counted: no module of process {} was patched with --count",
-                exact::NAME,
+            _ if modules::counted() >> number & 1 == 0 => Err(format!(
+                "{name} can't be counted: no module of process {} was patched to count it (--count)",
                 std::process::id()
             )),
             len => Ok(len as u32),
         };
-        set.is_exact = column.is_ok();
+        if column.is_ok() {
+            set.exact.push(number as u8);
+        }
         status.push(EventStatus {
-            name: exact::NAME.to_owned(),
+            name: name.to_owned(),
             column: column.as_ref().ok().copied(),
             reason: column.err(),
             shared: None,
@@ -116,7 +113,7 @@ pub(crate) fn choose(wanted: &str, first: Option<&Counters>) -> (EventSet, Vec<E
     (set, status)
 }
 
-/// As [`choose`], of all events but the one that the program's code counts itself.
+/// As [`choose`], of all events but those that the program's code counts itself.
 fn choose_others(wanted: &str, first: Option<&Counters>) -> (Events, Vec<EventStatus>) {
     if let Some(folder) = simulated::folder() {
         let wanted = names(wanted);

@@ -1,42 +1,58 @@
-//! The count of instructions that patched code keeps itself: a word of each thread's thread-local storage.
+//! The counts that patched code keeps itself: words of each thread's thread-local storage.
 
 use crate::{syscall, tls};
 use core::cell::Cell;
+use ompfuse_format::event::exact;
 
-/// A thread's word.
+/// A thread's words, of the events that are read.
 #[derive(Debug)]
-pub(super) struct Sum {
-    word: *const u64,
-    /// Its last value, where nobody can read it any more.
-    last: Cell<u64>,
+pub(super) struct Sums {
+    words: *const u64,
+    /// Numbers of the events, in the order of their columns.
+    events: Vec<u8>,
+    /// The words' last values, where nobody can read them any more.
+    last: [Cell<u64>; exact::COUNT],
 }
 
-impl Sum {
+impl Sums {
     /// Of the calling thread.
-    pub(super) fn of_this() -> Sum {
-        let word = tls::base().wrapping_add(tls::count()) as *const u64;
-        Sum {
-            word,
-            last: Cell::new(0),
+    pub(super) fn of_this(events: &[u8]) -> Sums {
+        let words = tls::base().wrapping_add(tls::count()) as *const u64;
+        Sums {
+            words,
+            events: events.to_vec(),
+            last: [const { Cell::new(0) }; exact::COUNT],
         }
     }
 
-    /// The sum, read by its own thread.
+    /// Numbers of the events.
     #[inline(always)]
-    pub(super) fn read(&self) -> u64 {
-        // SAFETY: the thread's own static thread-local storage. Its own code changes it, of which nothing runs meanwhile.
-        let value = unsafe { self.word.read_volatile() };
-        self.last.set(value);
-        value
+    pub(super) fn events(&self) -> &[u8] {
+        &self.events
     }
 
-    /// The sum, read by another thread. The own one may have ended without telling, and its storage may be gone: so the kernel reads.
+    /// The sums, read by their own thread.
+    #[inline(always)]
+    pub(super) fn read(&self, out: &mut [u64]) {
+        for (place, &event) in out.iter_mut().zip(&self.events) {
+            let Some(last) = self.last.get(usize::from(event)) else {
+                continue;
+            };
+            // SAFETY: the thread's own static thread-local storage, which has a word for each event. Its own code changes it, of which
+            // nothing runs meanwhile.
+            let value = unsafe { self.words.add(usize::from(event)).read_volatile() };
+            last.set(value);
+            *place = value;
+        }
+    }
+
+    /// The sums, read by another thread. The own one may have ended without telling, and its storage may be gone: so the kernel reads.
     #[cold]
     #[inline(never)]
-    pub(super) fn read_foreign(&self) -> Option<u64> {
-        let mut value = 0u64;
-        let to = [&raw mut value as usize, size_of::<u64>()];
-        let from = [self.word as usize, size_of::<u64>()];
+    pub(super) fn read_foreign(&self, out: &mut [u64]) -> bool {
+        let mut values = [0u64; exact::COUNT];
+        let to = [&raw mut values as usize, size_of_val(&values)];
+        let from = [self.words as usize, size_of_val(&values)];
         // SAFETY: it asks the kernel for a number.
         let process = unsafe { syscall::raw(libc::SYS_getpid, [0; 6]) };
         let arguments = [
@@ -47,9 +63,14 @@ impl Sum {
             1,
             0,
         ];
-        // SAFETY: it copies into `value`, or refuses.
+        // SAFETY: it copies into `values`, or refuses.
         let copied = unsafe { syscall::raw(libc::SYS_process_vm_readv, arguments) };
-        let is_read = copied == size_of::<u64>() as isize;
-        is_read.then(|| value.max(self.last.get()))
+        for (place, &event) in out.iter_mut().zip(&self.events) {
+            let at = usize::from(event);
+            if let (Some(&value), Some(last)) = (values.get(at), self.last.get(at)) {
+                *place = value.max(last.get());
+            }
+        }
+        copied == size_of_val(&values) as isize
     }
 }

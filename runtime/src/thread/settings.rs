@@ -120,12 +120,8 @@ impl Choices {
         self.group(set).map_or(0, Counters::len)
     }
 
-    /// Which counter of a set patched code counts, if any.
-    pub(super) fn exact(&self, set: u8) -> Option<usize> {
-        self.group(set)?.exact()
-    }
-
-    fn group(&self, set: u8) -> Option<&Counters> {
+    /// The counters of a set.
+    pub(super) fn group(&self, set: u8) -> Option<&Counters> {
         let group = self.groups.get(usize::from(set.wrapping_sub(1)))?;
         // SAFETY: as in `counters`.
         unsafe { group.get().as_ref() }

@@ -280,13 +280,21 @@ impl Thread {
     /// Takes back what patched code has counted of a construct whose own code it doesn't count: that is what others executed for it. A wait and
     /// a fork have no code of their own.
     pub(super) fn hide_uncounted(&self, (construct, site): (Construct, u32), cost: &Cost, set: u8) {
-        let exact = self.choices.exact(set).and_then(|at| cost.counts().get(at));
-        if let Some(count) = exact
-            && !construct.is_wait()
-            && !construct.is_fork()
-            && modules::is_uncounted(site)
-        {
-            count.set(NOT_COUNTED);
+        if construct.is_wait() || construct.is_fork() {
+            return;
+        }
+        let uncounted = modules::uncounted(site);
+        if uncounted == 0 {
+            return;
+        }
+        for (at, event) in self.choices.group(set).iter().flat_map(|c| c.exact()) {
+            if let Some(count) = cost
+                .counts()
+                .get(at)
+                .filter(|_| uncounted >> event & 1 != 0)
+            {
+                count.set(NOT_COUNTED);
+            }
         }
     }
 

@@ -62,7 +62,7 @@ const SLOW: [(&str, &str); 32] = [
         "events that need a system call",
     ),
     (
-        "exact::Sum::read_foreign",
+        "exact::Sums::read_foreign",
         "another thread finishes an idle one that counts instructions",
     ),
     (

@@ -145,7 +145,7 @@ impl Quantity {
             Quantity::Executions | Quantity::Units | Quantity::Iterations => true,
             Quantity::Event(name) | Quantity::EventPerUnit(name) => {
                 let event = EVENTS.iter().find(|e| e.name == name);
-                name == exact::NAME || event.is_some_and(|e| e.source == Source::Code)
+                exact::is(name) || event.is_some_and(|e| e.source == Source::Code)
             }
             _ => false,
         }

@@ -5,6 +5,7 @@ use crate::model::{EventState, Grain, Region, Report};
 use crate::view::table::{Column, wrap};
 use crate::words::units::count;
 use crate::words::{kind, location, uncounted};
+use ompfuse_format::event::exact;
 use std::collections::BTreeMap;
 
 /// Regions in the tables of events; the JSON has all.
@@ -41,6 +42,7 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
     let mut columns: Vec<EventColumn<'_>> =
         names.iter().map(|&name| EventColumn::Count(name)).collect();
     columns.extend(per_cycle(report));
+    columns.extend(by_code(report));
     let listed = options.top.min(EVENT_ROWS);
     let regions: Vec<&Region> = report
         .regions
@@ -66,14 +68,15 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
             Column::left("location").keeps_end(12),
         ];
         header.extend(now.iter().map(|c| Column::right(c.name())));
-        let counts =
-            |events: &BTreeMap<String, u64>| now.iter().map(|c| c.text(events)).collect::<Vec<_>>();
+        let counts = |events: &BTreeMap<String, u64>, time: Option<f64>| {
+            now.iter().map(|c| c.text(events, time)).collect::<Vec<_>>()
+        };
         let mut rows: Vec<Vec<String>> = regions
             .iter()
             .map(|r| {
                 [
                     vec![r.id.to_string(), kind(r), location(r)],
-                    counts(&r.events),
+                    counts(&r.events, Some(r.work_s)),
                 ]
                 .concat()
             })
@@ -82,7 +85,7 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
             let place = ["", "serial, idle", "outside constructs"]
                 .map(str::to_owned)
                 .to_vec();
-            rows.push([place, counts(serial)].concat());
+            rows.push([place, counts(serial, None)].concat());
         }
         text.push_str(&laid_out(&header, rows, options));
     }
@@ -146,6 +149,10 @@ enum EventColumn<'a> {
     Count(&'a str),
     /// Instructions per cycle.
     PerCycle,
+    /// Instructions that the code counted itself, per second of that code.
+    PerSecond,
+    /// Floating-point operations per load and store, as the code counted them.
+    Intensity,
 }
 
 impl EventColumn<'_> {
@@ -153,19 +160,53 @@ impl EventColumn<'_> {
         match self {
             EventColumn::Count(name) => name,
             EventColumn::PerCycle => "instr/cycle",
+            EventColumn::PerSecond => "instr/s",
+            EventColumn::Intensity => "flops/access",
         }
     }
 
-    fn text(&self, events: &BTreeMap<String, u64>) -> String {
+    /// `time`: of the code, in seconds.
+    fn text(&self, events: &BTreeMap<String, u64>, time: Option<f64>) -> String {
+        let get = |event: Exact| events.get(exact::EVENTS[event as usize].0).copied();
         let text = match self {
             EventColumn::Count(name) => events.get(*name).map(|&c| count(c)),
             EventColumn::PerCycle => events
                 .get("instructions")
                 .zip(events.get("cycles"))
                 .and_then(|(&i, &c)| (c > 0).then(|| format!("{:.2}", i as f64 / c as f64))),
+            EventColumn::PerSecond => get(Exact::Instructions)
+                .zip(time.filter(|&s| s > 0.0))
+                .map(|(n, s)| count((n as f64 / s) as u64)),
+            EventColumn::Intensity => (|| {
+                let accesses = get(Exact::Loads)? + get(Exact::Stores)?;
+                let flops = get(Exact::Flops)?;
+                (accesses > 0).then(|| format!("{:.2}", flops as f64 / accesses as f64))
+            })(),
         };
         text.unwrap_or_else(|| "-".to_owned())
     }
+}
+
+/// Events by their numbers.
+#[derive(Debug, Clone, Copy)]
+enum Exact {
+    Instructions = 0,
+    Loads = 1,
+    Stores = 2,
+    Flops = 4,
+}
+
+/// The ratios of what the code counted itself, if the first run has it: that run's times are told.
+fn by_code(report: &Report) -> impl Iterator<Item = EventColumn<'_>> {
+    let is_first = |event: &Exact| {
+        let name = exact::EVENTS[*event as usize].0;
+        let mut events = report.events.iter();
+        events.any(|e| e.name == name && e.run == Some(1))
+    };
+    let rate = is_first(&Exact::Instructions).then_some(EventColumn::PerSecond);
+    let all = [Exact::Loads, Exact::Stores, Exact::Flops];
+    let intensity = all.iter().all(is_first).then_some(EventColumn::Intensity);
+    rate.into_iter().chain(intensity)
 }
 
 /// The ratio, if both events are of one run: of two runs it would mix two executions.
