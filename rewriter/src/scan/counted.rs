@@ -91,7 +91,7 @@ pub(super) fn add(module: &Module<'_>, wanted: &[Wanted], set: u32, whole: &mut 
     let all: Vec<Looked> = (0..module.functions.count())
         .into_par_iter()
         .filter(|&n| is_code(module, n))
-        .map(|n| ground.with(n, |body| look(n, body)))
+        .map(|n| ground.with(n, |body| look(module, n, body)))
         .collect();
     ground.odd = all.iter().fold(0, |set, looked| set | looked.odd);
     let mut claims: FxHashMap<usize, usize> = FxHashMap::default();
@@ -131,8 +131,8 @@ fn is_code(module: &Module<'_>, number: usize) -> bool {
     !function.fragment && !is_runtimes && !wanted::is_linkers(module, function.start)
 }
 
-fn look(function: usize, body: &Body) -> Looked {
-    let trouble = segments::trouble(body);
+fn look(module: &Module<'_>, function: usize, body: &Body) -> Looked {
+    let trouble = segments::trouble(body).or_else(|| calls_itself_inside(module, body));
     Looked {
         function,
         parts: body.parts.clone(),
@@ -144,6 +144,17 @@ fn look(function: usize, body: &Body) -> Looked {
         },
         trouble,
     }
+}
+
+/// Code that a function calls in itself is no part of its flow of control.
+fn calls_itself_inside(module: &Module<'_>, body: &Body) -> Option<String> {
+    let is_inside = |va: u64| {
+        let mut parts = body.parts.iter().map(|&part| module.functions.get(part));
+        parts.any(|part| part.start < va && va < part.end)
+    };
+    let mut calls = body.insns.iter().filter(|insn| live::is_call(insn));
+    let calls = calls.find(|insn| is_inside(insn.near_branch_target()))?;
+    Some(format!("it calls code within itself at {:#x}", calls.ip()))
 }
 
 impl<'m, 'a> Ground<'m, 'a> {
