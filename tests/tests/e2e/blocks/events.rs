@@ -19,7 +19,7 @@ const ALL: [&str; 6] = [
 const KNOWN: &str = r#"
 #include <stdio.h>
 static double sums[64];
-__asm__(".text\n.type empty, @function\nempty: ret\n.size empty, 1\n");
+__asm__(".text\n.type empty, @function\nempty: lea 8(%rax), %rax\n ret\n.size empty, 5\n");
 int main(void) {
 #pragma omp parallel for schedule(dynamic, 1)
     for (int i = 0; i < 64; i++) {
@@ -46,7 +46,7 @@ int main(void) {
 
 /// What a turn has, in the order of [`ALL`]: loads of `movupd`, `mulsd`, `incq`, `pop`, `cmovz`, `ret`; stores of `movsd`, `incq`, `push`,
 /// `call`.
-const TURN: [u64; 6] = [12, 6, 4, 1, 3, 1];
+const TURN: [u64; 6] = [13, 6, 4, 1, 3, 1];
 
 #[test]
 fn turns_count_what_their_instructions_are() {
