@@ -128,6 +128,7 @@ mod tests {
                 refused("g", "no room at 0x34"),
             ],
             left_out: vec![],
+            events: vec![],
         };
         let lines = Coverage::of(&counted).lines();
         let lost = Coverage::of(&counted).lost("x").unwrap();

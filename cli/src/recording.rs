@@ -431,13 +431,13 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
         }
     }
     let reload = args.control.as_deref().map(Reload::new).transpose()?;
-    let wanted = args.output.as_ref().map(|o| o.folder.as_path());
-    if let Some(folder) = wanted {
+    let output = args.output.as_ref().map(|o| o.folder.as_path());
+    if let Some(folder) = output {
         run_dir::check_program(folder, &name.to_string_lossy(), prepared.module.as_ref())?;
     }
     let (folder, meeting) = match job {
-        None => (run_dir::make_output(wanted)?, None),
-        Some(job) => meet(job, wanted)?,
+        None => (run_dir::make_output(output)?, None),
+        Some(job) => meet(job, output)?,
     };
     tell_processors(args.threads().unwrap_or_default());
     let mut recorder = Recorder {
