@@ -65,7 +65,7 @@ fn text(answer: &Answer) -> String {
     if available.iter().any(|e| e.kind == "simulated") {
         text.push_str("\nSimulated events need `--simulate`.\n");
     }
-    text.push_str("\nEvents with `:exact` need `--count`, or `--events` with their names.\n");
+    text.push_str("\n`--events` with an `:exact` event has the program count it.\n");
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for e in missing {
         let reason = e.reason.as_deref().unwrap_or("no reason is known");

@@ -37,6 +37,7 @@ const HEADINGS: [(&str, &[&str]); 5] = [
         "Which events are counted",
         &[
             "count",
+            "count-events",
             "region-events",
             "slots",
             "max-runs",
