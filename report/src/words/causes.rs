@@ -309,8 +309,10 @@ fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
             threads,
             processors,
             limit,
-        } => super::running::shared(*threads, *processors, *limit)
-            .unwrap_or_else(|| "other programs used its threads' processors".to_owned()),
+        } => super::running::shared(*threads, *processors, *limit).unwrap_or_else(|| {
+            "other programs used its threads' processors, or some of its threads shared one"
+                .to_owned()
+        }),
         Cause::SmallerTeam { team, threads } => format!(
             "its team has {} of the {threads} threads that the program has at other times",
             times(*team)

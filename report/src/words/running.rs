@@ -27,10 +27,10 @@ fn starved(running: &Running) -> String {
     let why = shared(running.threads, running.processors, running.limit);
     let why = why.unwrap_or_else(|| match running.processors {
         Some(n) => format!(
-            "{} may use {}, and other programs used {} too",
+            "{} may use {}, and {}",
             threads(running.threads),
             said(n),
-            if n == 1.0 { "it" } else { "them" }
+            taken(running.threads, n)
         ),
         None => format!(
             "{}; how many processors there were is not known",
@@ -42,6 +42,15 @@ fn starved(running: &Running) -> String {
              imbalance below include waiting for a processor",
         percent(running.without_share())
     )
+}
+
+/// Who used processors of which there are enough. The kernel may also keep two threads on one for some milliseconds while another is idle.
+fn taken(threads: u64, processors: f64) -> &'static str {
+    match (threads, processors == 1.0) {
+        (0..=1, true) => "other programs used it too",
+        (0..=1, false) => "other programs used them too",
+        _ => "other programs used them too, or some of its threads shared one",
+    }
 }
 
 /// That there are more threads than processors, and why; `None`: there are not, or it isn't known.
