@@ -23,15 +23,20 @@ fn line(comment: &str) -> usize {
     line_of("settings", comment)
 }
 
-/// Patches with settings, each a comment of the source and values.
 fn patched(program: &Path, to: &Path, sets: &[(&str, &str)]) -> process::Output {
+    patched_of("settings", program, to, sets)
+}
+
+/// Patches with settings, each a comment of this source and values.
+fn patched_of(source: &str, program: &Path, to: &Path, sets: &[(&str, &str)]) -> process::Output {
     let mut patch = command::with_threads(2);
     patch
         .args(["patch", "--dormant", "-o"])
         .arg(to)
         .arg(program);
     for (comment, values) in sets {
-        patch.arg(format!("--set=settings.c:{}: {values}", line(comment)));
+        let line = line_of(source, comment);
+        patch.arg(format!("--set={source}.c:{line}: {values}"));
     }
     process::run(&mut patch)
 }
