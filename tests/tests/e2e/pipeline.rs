@@ -5,12 +5,8 @@ use ompfuse_tests::{command, has, repository};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The files of the example that `docs/guide/pipelines.md` shows.
-const SHOWN: [&str; 3] = [
-    "ci/perf.sh",
-    ".github/workflows/performance.yml",
-    ".gitlab-ci.yml",
-];
+/// The CI files of the example.
+const CI: [&str; 2] = [".github/workflows/performance.yml", ".gitlab-ci.yml"];
 
 fn example() -> PathBuf {
     repository().join("examples/pipeline")
@@ -18,23 +14,6 @@ fn example() -> PathBuf {
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-#[test]
-fn the_documentation_shows_the_files() {
-    let page = read(&repository().join("docs/guide/pipelines.md"));
-    for file in SHOWN {
-        let (_, block) = page
-            .split_once(&format!("`{file}`:\n\n```"))
-            .unwrap_or_else(|| panic!("docs/guide/pipelines.md shows no {file}"));
-        let (_, block) = block.split_once('\n').expect("a block has lines");
-        let (block, _) = block.split_once("```\n").expect("a block ends");
-        assert_eq!(
-            block,
-            read(&example().join(file)),
-            "docs/guide/pipelines.md: {file}"
-        );
-    }
 }
 
 /// What a CI file runs of the script.
@@ -50,7 +29,7 @@ fn steps(file: &str) -> Vec<String> {
 
 /// The commands of both CI files: for counts, for times, to keep what was measured, and to show what was kept.
 fn commands() -> [String; 4] {
-    let steps = SHOWN[1..].iter().map(|file| steps(file));
+    let steps = CI.iter().map(|file| steps(file));
     let [github, gitlab]: [Vec<String>; 2] = steps.collect::<Vec<_>>().try_into().expect("two");
     assert_eq!(github, gitlab);
     github.try_into().expect("four commands")
@@ -163,7 +142,7 @@ impl Project {
 
 /// The expressions that the script judges counts by.
 fn gates_of_counts() -> Vec<String> {
-    let script = read(&example().join(SHOWN[0]));
+    let script = read(&example().join("ci/perf.sh"));
     let (counts, _) = script
         .split_once("compare_times() {")
         .expect("the script compares times, too");

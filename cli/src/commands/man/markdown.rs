@@ -1,6 +1,6 @@
 //! The reference of all commands as a page, made of the help texts: `docs/reference/commands.md`.
 
-use clap::builder::StyledStr;
+use clap::builder::{PossibleValue, StyledStr};
 use clap::{Arg, ArgAction, Command};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -11,15 +11,21 @@ const ABOUT: &str = "\
 `ompfuse man --markdown` prints this page, which is made of the help texts. `ompfuse help COMMAND` shows the same in the terminal.
 
 Exit status: 0 done, 1 it could not be done, 2 wrong usage, 3 a `diff --fail-on` holds. `record` and `profile` hand on the program's
-own status. An option that several commands have is told in full where it comes first.
+own status. An option that several commands have is told where it comes first.
 ";
 
-/// Options that were told in full, by name and help, and the command that they were told of.
-type Told = HashMap<(String, String), String>;
+/// What was told, and the command that it was told of.
+#[derive(Default)]
+struct Told {
+    /// Options by name and help.
+    options: HashMap<(String, String), String>,
+    /// Lists of values, as they were written.
+    values: HashMap<String, String>,
+}
 
 /// The page. `all`: the whole command line, built.
 pub(super) fn page(all: &Command) -> String {
-    let (mut out, mut told) = (ABOUT.to_owned(), Told::new());
+    let (mut out, mut told) = (ABOUT.to_owned(), Told::default());
     let commands = all.get_subcommands();
     for command in commands.filter(|c| !c.is_hide_set() && c.get_name() != "help") {
         section(&mut out, &mut told, command, "##", command.get_name());
@@ -40,9 +46,12 @@ fn section(out: &mut String, told: &mut Told, command: &Command, mark: &str, nam
             Some(heading) => line(out, format_args!("\n**{heading}**\n")),
             None => out.push('\n'),
         }
-        for argument in arguments {
+        let (known, new): (Vec<&Arg>, Vec<&Arg>) =
+            (arguments.iter()).partition(|a| told.of(a).is_some());
+        for argument in new {
             item(out, told, argument, name);
         }
+        references(out, told, &known);
     }
     if let Some(examples) = command.get_after_help() {
         let text = examples.to_string();
@@ -82,25 +91,44 @@ fn by_heading(command: &Command) -> Vec<(Option<&str>, Vec<&Arg>)> {
     all
 }
 
-/// An option or argument: name, what it does, its values. What was told of another command is told in short.
-fn item(out: &mut String, told: &mut Told, argument: &Arg, command: &str) {
-    let (name, help) = (
-        name(argument),
-        full(argument.get_long_help().or(argument.get_help())),
-    );
-    let paragraphs: Vec<&str> = help.split("\n\n").collect();
-    let first = paragraphs[0].trim_end_matches('.');
-    let known = told.get(&(name.clone(), help.clone()));
-    if let Some(known) = known.filter(|_| paragraphs.len() > 1) {
-        let anchor = known.replace(' ', "-");
-        line(
-            out,
-            format_args!("- `{name}`: {first}; see [`{known}`](#{anchor})."),
-        );
-        return;
+impl Told {
+    /// The command that an option was told of. Arguments without a name are told anew.
+    fn of(&self, argument: &Arg) -> Option<&str> {
+        let key = (name(argument), help(argument));
+        let known = argument.get_long().and(self.options.get(&key));
+        known.map(String::as_str)
     }
-    line(out, format_args!("- `{name}`: {first}."));
-    for paragraph in &paragraphs[1..] {
+}
+
+/// Options that other commands have too, in a line for each of these commands.
+fn references(out: &mut String, told: &Told, known: &[&Arg]) {
+    let mut by_command: Vec<(&str, Vec<String>)> = vec![];
+    for argument in known {
+        let command = told.of(argument).unwrap_or_default();
+        let option = format!("`--{}`", argument.get_long().unwrap_or_default());
+        match by_command.iter_mut().find(|(of, _)| *of == command) {
+            Some((_, options)) => options.push(option),
+            None => by_command.push((command, vec![option])),
+        }
+    }
+    for (command, options) in by_command {
+        let (link, options) = (link(command), options.join(", "));
+        line(out, format_args!("- As for {link}: {options}."));
+    }
+}
+
+fn link(command: &str) -> String {
+    format!("[`{command}`](#{})", command.replace(' ', "-"))
+}
+
+/// An option or argument: name, what it does, its values.
+fn item(out: &mut String, told: &mut Told, argument: &Arg, command: &str) {
+    let (name, help) = (name(argument), help(argument));
+    let mut paragraphs = help.split("\n\n");
+    let first = paragraphs.next().unwrap_or_default();
+    let stop = if first.ends_with('.') { "" } else { "." };
+    line(out, format_args!("- `{name}`: {first}{stop}"));
+    for paragraph in paragraphs {
         line(out, format_args!("\n  {}", paragraph.trim()));
     }
     let takes_value = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
@@ -109,21 +137,41 @@ fn item(out: &mut String, told: &mut Told, argument: &Arg, command: &str) {
         let defaults: Vec<_> = defaults.iter().map(|v| v.to_string_lossy()).collect();
         line(out, format_args!("\n  Default: `{}`.", defaults.join(" ")));
     }
-    let values = argument.get_possible_values();
-    let values = values.iter().filter(|v| !v.is_hide_set());
     if takes_value {
-        for (i, value) in values.enumerate() {
-            let before = if i == 0 { "\n" } else { "" };
-            match value.get_help() {
-                Some(help) => line(
-                    out,
-                    format_args!("{before}  - `{}`: {}", value.get_name(), plain(help)),
-                ),
-                None => line(out, format_args!("{before}  - `{}`", value.get_name())),
-            }
+        values(out, told, argument, command);
+    }
+    told.options
+        .entry((name, help))
+        .or_insert(command.to_owned());
+}
+
+/// The values that an option takes. Without helps they are a line. A list that was told of another command is not told again.
+fn values(out: &mut String, told: &mut Told, argument: &Arg, command: &str) {
+    let values = argument.get_possible_values();
+    let values: Vec<_> = values.iter().filter(|v| !v.is_hide_set()).collect();
+    if values.is_empty() {
+        return;
+    }
+    let list = if values.iter().all(|v| v.get_help().is_none()) {
+        let names: Vec<String> = values.iter().map(|v| format!("`{}`", v.get_name())).collect();
+        format!("  Values: {}.\n", names.join(", "))
+    } else {
+        let item = |v: &&PossibleValue| {
+            format!("  - `{}`: {}\n", v.get_name(), full(v.get_help()))
+        };
+        values.iter().map(item).collect()
+    };
+    match told.values.get(&list) {
+        Some(known) => line(out, format_args!("\n  Values: as for {}.", link(known))),
+        None => {
+            line(out, format_args!("\n{}", list.trim_end_matches('\n')));
+            told.values.insert(list, command.to_owned());
         }
     }
-    told.entry((name, help)).or_insert(command.to_owned());
+}
+
+fn help(argument: &Arg) -> String {
+    full(argument.get_long_help().or(argument.get_help()))
 }
 
 /// `-o, --output <DIR>`, or an argument's name.
