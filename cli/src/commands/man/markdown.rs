@@ -153,12 +153,13 @@ fn values(out: &mut String, told: &mut Told, argument: &Arg, command: &str) {
         return;
     }
     let list = if values.iter().all(|v| v.get_help().is_none()) {
-        let names: Vec<String> = values.iter().map(|v| format!("`{}`", v.get_name())).collect();
+        let names: Vec<String> = values
+            .iter()
+            .map(|v| format!("`{}`", v.get_name()))
+            .collect();
         format!("  Values: {}.\n", names.join(", "))
     } else {
-        let item = |v: &&PossibleValue| {
-            format!("  - `{}`: {}\n", v.get_name(), full(v.get_help()))
-        };
+        let item = |v: &&PossibleValue| format!("  - `{}`: {}\n", v.get_name(), full(v.get_help()));
         values.iter().map(item).collect()
     };
     match told.values.get(&list) {
