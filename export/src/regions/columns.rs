@@ -30,9 +30,9 @@ impl Fixed {
     #[cfg(test)]
     pub(super) fn kind(&self) -> &'static str {
         match self.get {
-            Get::Text(_) => "text or null",
-            Get::Count(_) => "integer or null",
-            Get::Seconds(_) => "seconds or null",
+            Get::Text(_) => "text",
+            Get::Count(_) => "integer",
+            Get::Seconds(_) => "seconds",
         }
     }
 }
@@ -83,22 +83,22 @@ pub(super) const COLUMNS: &[Fixed] = &[
     }),
     text(
         "type",
-        "Address of the construct (`0x4011a6`), as in the table of units. For another recorder's table: its type.",
+        "Address of the construct, as in the table of units.",
         |r| Some(r.region.name.clone()),
     ),
     text(
         "module",
-        "Build id of the module with that address, or its path if it has no build id.",
+        "Build id of the file with that address, or its path.",
         |r| r.region.module.clone(),
     ),
     text(
         "construct",
-        "Kind of the construct, such as `parallel`, `loop`, `barrier`.",
+        "Such as `parallel`, `loop`, `barrier`.",
         |r| name(r.region.construct),
     ),
     text(
         "combined_with",
-        "Other half of a combined construct: `loop` or `sections` of a parallel region.",
+        "`loop` or `sections` that is one construct with a parallel region.",
         |r| name(r.region.combined_with),
     ),
     text(
@@ -108,7 +108,7 @@ pub(super) const COLUMNS: &[Fixed] = &[
     ),
     text(
         "function_demangled",
-        "The function's name in the source: C++ and Fortran names demangled, without parameters.",
+        "The function's name in the source, without parameters.",
         |r| r.region.function_demangled.clone(),
     ),
     text("source_file", "Source file of the construct.", |r| {
@@ -131,12 +131,12 @@ pub(super) const COLUMNS: &[Fixed] = &[
     }),
     count(
         "xus",
-        "Number of execution units that began on the thread.",
+        "Execution units that began on the thread.",
         |r| Some(r.thread.xus),
     ),
     seconds(
         "time_s",
-        "Own time of the region on the thread: the sum of `work_s`, `wait_s` and `runtime_s`.",
+        "Own time: the sum of `work_s`, `wait_s` and `runtime_s`.",
         |r| Some(r.thread.work_s + r.thread.wait_s + r.thread.runtime_s),
     ),
     seconds("work_s", "The program's code.", |r| Some(r.thread.work_s)),
@@ -153,7 +153,7 @@ pub(super) const COLUMNS: &[Fixed] = &[
     ),
     count(
         "exec_count",
-        "Number of times that the thread came to the region.",
+        "How often the thread came to the region.",
         |r| times(r, |t| Some(t.exec_count)),
     ),
     seconds("exec_s", "Time of the whole construct with its end.", |r| {
@@ -161,7 +161,7 @@ pub(super) const COLUMNS: &[Fixed] = &[
     }),
     seconds(
         "startup_s",
-        "Parallel regions: from the fork to the begin of the thread's part.",
+        "Parallel regions: from the fork to the thread's part.",
         |r| times(r, |t| t.startup_s),
     ),
     seconds(
@@ -177,7 +177,7 @@ pub(super) const COLUMNS: &[Fixed] = &[
     seconds("section_s", "Sections: the executed sections.", |r| {
         times(r, |t| t.section_s)
     }),
-    count("section_count", "How many.", |r| {
+    count("section_count", "Sections: how many.", |r| {
         times(r, |t| t.section_count)
     }),
     seconds("single_s", "Single: the executed block.", |r| {
@@ -185,7 +185,7 @@ pub(super) const COLUMNS: &[Fixed] = &[
     }),
     count(
         "single_count",
-        "Single: number of blocks that the thread executed.",
+        "Single: blocks that the thread executed.",
         |r| times(r, |t| t.single_count),
     ),
     seconds("management_s", "Sections: distributing them.", |r| {
@@ -203,7 +203,7 @@ pub(super) const COLUMNS: &[Fixed] = &[
     ),
     seconds(
         "task_s",
-        "Tasks that the thread executed while it waited in this construct.",
+        "Tasks executed while the thread waited in this construct.",
         |r| times(r, |t| t.task_s),
     ),
     seconds(
@@ -213,7 +213,7 @@ pub(super) const COLUMNS: &[Fixed] = &[
     ),
     seconds(
         "shutdown_s",
-        "Parallel regions: from the end of the team's last work to the join.",
+        "Parallel regions: from the team's last work to the join.",
         |r| times(r, |t| t.shutdown_s),
     ),
     seconds("create_s", "Tasks: creating them.", |r| {
@@ -221,60 +221,60 @@ pub(super) const COLUMNS: &[Fixed] = &[
     }),
     count(
         "create_count",
-        "Tasks: number of tasks that the thread created.",
+        "Tasks: how many the thread created.",
         |r| times(r, |t| t.create_count),
     ),
     count(
         "parts",
-        "Outermost parallel regions: number of parts that the thread executed.",
+        "Outermost parallel regions: parts that the thread executed.",
         |r| r.parts.as_ref().map(|p| p.executed),
     ),
     count(
         "parts_read",
-        "Number of these parts whose processor time and counts were read.",
+        "Parts whose processor time and counts were read.",
         |r| r.parts.as_ref().map(|p| p.covered),
     ),
     seconds(
         "parts_read_s",
-        "Time of the read parts from begin to end.",
+        "Time of these parts from begin to end.",
         |r| r.parts.as_ref().map(|p| p.covered_wall_s),
     ),
-    seconds("processor_s", "Processor time of the read parts.", |r| {
+    seconds("processor_s", "Processor time of these parts.", |r| {
         r.parts.as_ref().and_then(|p| p.processor_s)
     }),
     count(
         "region_executions",
-        "Number of executions; a team's execution counts once. For a task construct: number of tasks. The same for all threads.",
+        "Executions, a team's once; of a task construct its tasks.",
         |r| Some(r.region.executions),
     ),
     seconds(
         "region_wall_s",
-        "Parallel regions: wall time from fork to join, the sum of all executions. The same for all threads.",
+        "Parallel regions: wall time from fork to join.",
         |r| r.region.wall_s,
     ),
     seconds(
         "region_total_s",
-        "Parallel regions: wall time times team size. The same for all threads, like the classes.",
+        "Parallel regions: wall time times team size.",
         |r| r.overhead.map(|o| o.total_s),
     ),
     seconds(
         "region_synchronization_s",
-        "Parallel regions: the class of overhead synchronization, of all threads.",
+        "Parallel regions: class synchronization.",
         |r| class(r, |o| o.synchronization_s),
     ),
     seconds(
         "region_imbalance_s",
-        "Parallel regions: the class of overhead imbalance, of all threads.",
+        "Parallel regions: class imbalance.",
         |r| class(r, |o| o.imbalance_s),
     ),
     seconds(
         "region_limited_parallelism_s",
-        "Parallel regions: the class of overhead limited parallelism, of all threads.",
+        "Parallel regions: class limited parallelism.",
         |r| class(r, |o| o.limited_parallelism_s),
     ),
     seconds(
         "region_management_s",
-        "Parallel regions: the class of overhead management, of all threads.",
+        "Parallel regions: class management.",
         |r| class(r, |o| o.management_s),
     ),
 ];

@@ -277,6 +277,6 @@ fn type_of(field: &arrow_schema::Field) -> String {
         other if other.is_integer() => "integer",
         other => panic!("{field}: {other}"),
     };
-    let or_null = if field.is_nullable() { " or null" } else { "" };
+    let or_null = if field.is_nullable() { "?" } else { "" };
     format!("{what}{or_null}")
 }

@@ -45,12 +45,12 @@ pub(super) const COLUMNS: &[Column] = &[
     column(
         "label",
         1,
-        "Identity of the unit: decimal numbers joined by dots. Null if unknown or longer than 1024 numbers.",
+        "Identity of the unit. Null if it has more than 1024 numbers.",
     ),
     column(
         "label_hash",
         1,
-        "Chained XXH3_128 hash of the label, big-endian. Null if the label is unknown.",
+        "Chained XXH3_128 hash of the label, big-endian.",
     ),
     column(
         "type",
@@ -60,17 +60,17 @@ pub(super) const COLUMNS: &[Column] = &[
     column(
         "module",
         1,
-        "Build id of the module with that address, or its path if it has no build id. Null if unknown.",
+        "Build id of the file with that address, or its path if it has none.",
     ),
     column(
         "kind",
         2,
-        "Kind of the unit: `range`, `section` or `task`. Null in another recorder's table.",
+        "`range`, `section` or `task`. Null in another recorder's table.",
     ),
     column(
         "region_construct",
         2,
-        "Construct of the unit, as in the report: `loop`, `sections`, `task`, `taskloop`, `distribute`.",
+        "Construct of the unit, such as `loop`, `task` or `taskloop`.",
     ),
     column("construct", 1, "Old name of `kind`."),
     column(
@@ -81,35 +81,35 @@ pub(super) const COLUMNS: &[Column] = &[
     column(
         "function_demangled",
         1,
-        "The function's name in the source: C++ and Fortran names demangled, without parameters.",
+        "The function's name in the source, without parameters.",
     ),
     column("source", 1, "Source line of the construct: `file:line`."),
     column("process", 1, "Process id."),
     column(
         "process_number",
         1,
-        "Position of the process in the run, in the order of their begin. Process ids can be reused.",
+        "Position of the process in the run. Process ids can be reused.",
     ),
     column(
         "mpi_rank",
         1,
-        "Rank of the process in an MPI program. Else null.",
+        "Rank of the process in an MPI program.",
     ),
     column("thread", 1, "Number of the thread in its process."),
     column(
         "cpu",
         1,
-        "Logical processor at the unit's end. Null if unknown.",
+        "Logical processor at the unit's end.",
     ),
     column(
         "first_iteration",
         2,
-        "First iteration of a range, counted from 0. Else null.",
+        "First iteration of a range, from 0.",
     ),
     column(
         "ordinal",
         2,
-        "Section: its number, from 0. Task: the second last number of its label, its number among its siblings. Else null.",
+        "Number of a section, from 0; number of a task among its siblings, as in its label.",
     ),
     column(
         "rank",
@@ -119,17 +119,17 @@ pub(super) const COLUMNS: &[Column] = &[
     column(
         "iterations",
         1,
-        "Number of iterations of a range or of a taskloop's task. Else null.",
+        "Iterations of a range or of a taskloop's task.",
     ),
     column(
         "start_ns",
         1,
-        "Begin of the unit, in nanoseconds since the run's begin.",
+        "Begin, in nanoseconds since the run's begin.",
     ),
     column(
         "end_ns",
         1,
-        "End of the unit, in nanoseconds since the run's begin.",
+        "End, in nanoseconds since the run's begin.",
     ),
     column(
         "own_ns",
@@ -140,17 +140,17 @@ pub(super) const COLUMNS: &[Column] = &[
     column(
         "parts",
         1,
-        "Number of stretches in which the unit was executed without interruption.",
+        "Stretches in which the unit was executed without interruption.",
     ),
     column(
         "disturbed",
         2,
-        "True if the kernel took the processor from the unit's thread, moved it, or delivered a signal meanwhile, so that its time is longer than its own. Null if unknown.",
+        "Whether the kernel interrupted the unit or moved its thread, so that its time is longer than its own.",
     ),
     column(
         "confidence",
         1,
-        "Confidence that counts from other runs are this unit's own, from 0 to 1. Only in profiles combined by lgl or joint.",
+        "How sure counts from other runs are this unit's own, from 0 to 1. Only in profiles combined by lgl or joint.",
     ),
 ];
 
