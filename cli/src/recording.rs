@@ -67,15 +67,14 @@ pub(crate) struct RecordingArgs {
     repeat: u32,
     /// Record with each of these numbers of threads: 1,2,4,8 or 1-8
     ///
-    /// OMP_NUM_THREADS is set for each run. Each number has a folder of its own in the output folder. In the
-    /// program's arguments {threads} stands for the number. Without --events there is one run for each
-    /// number.
+    /// OMP_NUM_THREADS is set for each run. In the program's arguments {threads} stands for the number. Without --events there is one
+    /// run for each number.
     #[arg(long, value_name = "LIST", value_parser = threads::parse, conflicts_with_all = ["simulate", "control"])]
     threads: Option<ThreadList>,
     /// Folder for the runs (default: ompfuse-out, or the next free ompfuse-out-N)
     ///
-    /// In its name %q{VARIABLE} stands for a variable of the environment, %r for the number of the MPI rank, %p for the number of this process,
-    /// %h for the host, and %% for a percent sign.
+    /// In its name %q{VARIABLE} stands for a variable of the environment, %r for the MPI rank, %p for this process, %h for the host,
+    /// and %% for a percent sign.
     #[arg(short, long, value_name = "DIR", value_parser = OutputParser)]
     output: Option<Output>,
     #[command(flatten)]
@@ -85,9 +84,8 @@ pub(crate) struct RecordingArgs {
     rotate: Option<u32>,
     /// Count all events in one run: the kernel shares the processor's counters among them
     ///
-    /// This is hardware multiplexing, and meant for comparison. Each event is counted for a part of the time,
-    /// and its counts are scaled. A unit that ran while an event was not counted has no count. Several runs
-    /// give exact counts instead.
+    /// For comparison only: counts are scaled, and a unit that ran while an event was not counted has none. Several runs give exact
+    /// counts.
     #[arg(long, conflicts_with_all = ["rotate", "simulate", "from", "max_runs"])]
     multiplex: bool,
     /// File of settings, read again when the program receives SIGUSR1; its format is that of `ompfuse ctl --reload`
@@ -97,8 +95,8 @@ pub(crate) struct RecordingArgs {
     control: Option<PathBuf>,
     /// Record one in N tasks, ranges and waits, and count the others
     ///
-    /// The same tasks and ranges are recorded in every run. Events that need a system call are read only for recorded tasks
-    /// and ranges; all else has no counts of them. The same holds for --throttle and --min-duration.
+    /// The same tasks and ranges are recorded in every run. Events that need a system call are read for recorded ones only, as with
+    /// --throttle and --min-duration.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     sample: Option<u32>,
     /// Record fewer instances where probes cost more than this percentage of the time, and count the others
@@ -108,16 +106,14 @@ pub(crate) struct RecordingArgs {
     throttle: Option<u32>,
     /// Record no task, range or wait that is shorter than this (`500ns`, `20us`, `1ms`), and count them
     ///
-    /// The unit's own time counts. Labels stay the same. Which units are recorded depends on times, so runs
-    /// have fewer units in common. Events that need a system call are still read when a unit begins, because
-    /// its length is known only at its end. So this halves their cost; --sample and --throttle save more.
+    /// The unit's own time counts. Which units are recorded depends on times, so runs have fewer units in common. Events that need a
+    /// system call are still read when a unit begins: --sample and --throttle save more.
     #[arg(long, value_name = "TIME", value_parser = nanoseconds)]
     min_duration: Option<u64>,
     /// Record sums and histograms instead of single units
     ///
-    /// The space stays the same however long the program runs: some hundred KB per thread. The largest units of each region
-    /// and thread are kept. `export`, the slowest unit in `diff`, and combining by label need single units, so they are not
-    /// available then.
+    /// The space stays the same however long the program runs: some hundred KB per thread. `export`, the slowest unit in `diff`, and
+    /// combining by label need single units.
     #[arg(long, conflicts_with_all = ["sample", "throttle", "min_duration", "rotate", "multiplex"])]
     summary: bool,
     /// Keep these sums beside the records, to compare the two

@@ -28,9 +28,9 @@ pub(crate) fn plain(symbol: &str) -> String {
 pub(crate) struct SelectArgs {
     /// Patch only these regions (may be repeated)
     ///
-    /// A selector is a construct (`task`), a function (`solve_*`, `mesh::*`), a source line (`lu.c:120`), a file (`lu.c`), or an address
-    /// (`0x4011a6`). A function stands for the constructs in it, and for the calls of it (`MPI_Wait*`). `fn:solve_*` is the function
-    /// itself, if --functions names it. `lib:libfoo*` selects everything in a patched file of this name, `lib:libfoo*:task` a part of it.
+    /// A construct (`task`), a function (`solve_*`, `mesh::*`, `MPI_Wait*`), a source line (`lu.c:120`), a file (`lu.c`), or an
+    /// address (`0x4011a6`). A function stands for the constructs in it; `fn:solve_*` is the function itself, if --functions names
+    /// it. `lib:libfoo*` is everything in a file of this name, `lib:libfoo*:task` a part of it.
     #[arg(long, value_name = "S")]
     pub(crate) select: Vec<Pattern>,
     /// Don't patch these regions (may be repeated); selectors as for --select
@@ -41,8 +41,9 @@ pub(crate) struct SelectArgs {
     pub(crate) filter: Vec<Filter>,
     /// Have these regions hand over other values to the OpenMP runtime, as 'solve.c:31: chunk=64' (may be repeated)
     ///
-    /// Values: `serial` (a team of one), `threads=N` (where the program asks for more), `chunk=N` (of dynamic and guided loops),
-    /// `schedule=dynamic` or `schedule=guided` (of such loops of clang's programs), `grainsize=N` or `num_tasks=N` (of taskloops). Regions: a selector as for --select. A patched copy with settings needs no runtime library for them.
+    /// `serial` (a team of one), `threads=N` (where the program asks for more), `chunk=N` (of dynamic and guided loops),
+    /// `schedule=dynamic` or `schedule=guided` (of such loops of clang's programs), `grainsize=N` or `num_tasks=N` (of taskloops).
+    /// Regions as for --select.
     #[arg(long, value_name = "S: VALUES")]
     pub(crate) set: Vec<set::Set>,
     #[command(flatten)]

@@ -12,9 +12,8 @@ use std::path::PathBuf;
 
 /// Write a small summary of runs to commit; `ompfuse diff` accepts it as a side
 ///
-/// The runs must be of one build: repetitions, or runs with other events. The file is compressed JSON without host,
-/// arguments and absolute paths. A hash of the arguments tells `diff` whether they differ. In a git repository the file
-/// also has the commit that is checked out, its branch and its date: `ompfuse history` shows such files over commits.
+/// The runs must be of one build: repetitions, or runs with other events. The file is compressed JSON without host, arguments and
+/// absolute paths. In a git repository it also has the commit that is checked out, its branch and its date, for `ompfuse history`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse baseline ompfuse-out -o perf/baseline.json.gz

@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Combine runs into one profile: each execution unit has a count for every event
 ///
-/// An execution unit is a task, a section, or a range of loop iterations that a thread executed. `ompfuse
-/// profile` combines its runs itself.
+/// `ompfuse profile` combines its runs itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Run folders, folders of runs, profiles, or tables of other recorders (default: the newest ompfuse-out*

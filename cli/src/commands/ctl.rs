@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Change what is recorded of a program while it runs
 ///
-/// This switches regions off and on, and changes what is counted. Each thread applies a change at its next execution unit.
-/// Labels don't change if regions are off. The time of such regions is in no other region. Without an option this shows the
+/// Each thread applies a change at its next execution unit. Labels don't change if regions are off. Without an option this shows the
 /// current settings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -21,8 +20,7 @@ pub(crate) struct Args {
     target: PathBuf,
     /// Stop recording these regions (may be repeated)
     ///
-    /// Selectors are those of `ompfuse patch --select`. `user:NAME` is a region that the program has named
-    /// through ompfuse.h.
+    /// Selectors as for `patch --select`. `user:NAME` is a region that the program has named through ompfuse.h.
     #[arg(long, value_name = "S")]
     disable: Vec<Pattern>,
     /// Record these regions again (applied after --disable)

@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 
 /// Say how good a combined profile is, against complete runs
 ///
-/// Each reference is one run (or table) that counted all events together. EPD (execution profile
-/// dissimilarity) is about 1 for a perfect profile, and for a fresh run against the others.
+/// Each reference is one run (or table) that counted all events together. EPD (execution profile dissimilarity) is about 1 for a
+/// perfect profile.
 ///
-/// With --mask there is no profile. Each complete run shows only a few events, every strategy combines them,
-/// and the results are compared with what was hidden. This tells which strategy suits a program.
+/// With --mask each complete run shows only a few events, every strategy combines them, and the results are compared with what was
+/// hidden. This tells which strategy suits a program.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The profile

@@ -41,8 +41,8 @@ pub(crate) struct Args {
     metric: Option<String>,
     /// Take only this stretch of a trace's time, as 1s..2s, 1.5s.. or ..20ms
     ///
-    /// Times are counted from the begin of the first thread's recording, as in the trace. What crosses a border is cut there, and what is
-    /// nested in it stays so. A piece has no own time and no counts: they are on record as one sum for all of it.
+    /// Times are counted from the begin of the trace. A span that crosses a border is cut there; spans inside it stay nested. A piece
+    /// has no own time and no counts.
     #[arg(long, value_name = "FROM..TO")]
     window: Option<traces::Window>,
     #[command(flatten)]

@@ -17,9 +17,8 @@ const FAILED: u8 = 3;
 
 /// Show how a program's times, efficiencies and counts changed over its commits
 ///
-/// `ompfuse baseline` writes one file per commit into a folder. Changes are steps of the level that noise doesn't explain:
-/// of 100 series without one, at most one shows one. Times of different machines, inputs and numbers of threads are kept
-/// apart. Counts of a simulator are exact: each difference is a change.
+/// `ompfuse baseline` writes one file per commit into a folder. Changes are steps of the level that noise doesn't explain: of 100
+/// series without one, at most one shows one. Exact counts have no noise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse history perf/history

@@ -21,9 +21,8 @@ use std::path::{Path, PathBuf};
 
 /// Write a patched copy of a program or library, which records its OpenMP constructs
 ///
-/// `ompfuse profile` and `record` do this by themselves. Patch by hand for programs that run elsewhere, or
-/// that look for files beside themselves. The original isn't changed. Every copy is verified before it is
-/// kept.
+/// `ompfuse profile` and `record` do this by themselves. Patch by hand for programs that run elsewhere, or that look for files beside
+/// themselves. Every copy is verified before it is kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The program or library

@@ -10,12 +10,11 @@ use std::path::PathBuf;
 
 /// Run a program, record its OpenMP constructs, and report where the time went
 ///
-/// ompfuse patches a copy of the program and runs it once for each set of events that can be counted
-/// together. The file itself isn't changed. Runs and profile stay in the output folder; `ompfuse report`
-/// shows them again. The program's output and exit status stay as they are.
+/// ompfuse patches a copy of the program and runs it once for each set of events that can be counted together. Runs and profile stay
+/// in the output folder; `ompfuse report` shows them again. The program's output and exit status stay as they are.
 ///
-/// The report goes to the terminal, or to standard error if standard output is a file or a pipe. With
-/// --format json the JSON goes to standard output, and the program's output to standard error.
+/// The report goes to the terminal, or to standard error if standard output is a file or a pipe. With --format json the JSON goes to
+/// standard output, and the program's output to standard error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse profile -- ./solver input.dat

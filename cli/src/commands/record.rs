@@ -8,9 +8,9 @@ use anyhow::Result;
 
 /// Run a program once per event set and keep what was recorded
 ///
-/// The program is patched first, unless it is patched already. The command ends with the program's exit status. The patched
-/// copy is in a cache folder. A program that looks for files beside itself (/proc/self/exe, $ORIGIN) looks there. Patch
-/// such a program with `ompfuse patch`: it writes a copy beside the original. Record that copy.
+/// The program is patched first, unless it is patched already. The command ends with the program's exit status. The patched copy is
+/// in a cache folder. A program that looks for files beside itself (/proc/self/exe, $ORIGIN) looks there: patch it with `ompfuse
+/// patch`, and record that copy.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

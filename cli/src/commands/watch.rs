@@ -11,8 +11,7 @@ use std::time::Duration;
 
 /// Show what a program does while it is recorded: rate, time, imbalance and events of its regions
 ///
-/// The program is not stopped: `watch` reads its records. A unit counts when it has ended. The last picture stays on the
-/// terminal. A recording that has yet to begin in the folder is waited for.
+/// The program is not stopped: `watch` reads its records. A unit counts when it has ended.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A run's folder, the folder of `ompfuse record -o`, or a process's number (default: the newest

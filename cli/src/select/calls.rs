@@ -8,9 +8,8 @@ use std::str::FromStr;
 pub(crate) struct CallArgs {
     /// Record calls of these libraries as regions, too: a list of `pthread`, `io`, `cuda` and `hip`, or `none`
     ///
-    /// These are the calls in which a thread may wait: `pthread` are locks, conditions and joins of POSIX threads, `io` are files
-    /// and connections, `cuda` and `hip` wait for a device. Calls of MPI are recorded without this option. `none` records no calls,
-    /// those of MPI neither. A program without OpenMP can be recorded so.
+    /// These are the calls in which a thread may wait: for locks, conditions and joins of POSIX threads; for files and connections;
+    /// for a device. Calls of MPI are recorded without this option. `none` records no calls, those of MPI neither.
     #[arg(long, value_name = "LIST")]
     calls: Option<Chosen>,
 }

@@ -12,21 +12,20 @@ use std::str::FromStr;
 pub(crate) struct FunctionArgs {
     /// Record these functions of the program as regions, too (may be repeated)
     ///
-    /// A name as in the source (`solve`, `mesh::step`), a glob (`solve_*`, `*`), or the address of a function without a name
-    /// (`0x401136`). Conditions may stand before the name, or alone: `file:src/solve*.c` (source file), `size:200..` (bytes of code),
-    /// `from:main_loop` (called directly from there). `lib:libfoo*:NAME` is about functions of a library. A program without OpenMP
-    /// can be recorded so.
+    /// A name as in the source (`solve`, `mesh::step`), a glob (`solve_*`, `*`), or an address (`0x401136`). Conditions may stand
+    /// before the name, or alone: `file:src/solve*.c`, `size:200..` (bytes of code), `from:main_loop` (called directly from there).
+    /// `lib:libfoo*:NAME` is about a library.
     #[arg(long, value_name = "NAME")]
     pub(crate) functions: Vec<FunctionPattern>,
     /// Record the loops of these functions as regions, too, with their numbers of iterations (may be repeated)
     ///
-    /// Names as for --functions. The function itself is recorded with them, if it isn't the body of a construct.
+    /// Names as for --functions. The function itself is recorded with them.
     #[arg(long, value_name = "NAME")]
     pub(crate) loops: Vec<FunctionPattern>,
     /// Have the program count the instructions that it executes, without a processor's counters (may be repeated)
     ///
     /// The event is `instructions:exact`, per execution unit. All functions of recorded files are counted, or those with such names
-    /// (as for --functions). Not counted are the OpenMP runtime, the C library, and functions whose flow of control isn't known.
+    /// (as for --functions). The OpenMP runtime, the C library, and functions whose flow of control isn't known are not.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = EVERYTHING)]
     pub(crate) count: Vec<FunctionPattern>,
     /// What --count counts: names of events with `:exact`, separated by commas (default: instructions:exact)

@@ -27,7 +27,11 @@ struct Told {
 pub(super) fn page(all: &Command) -> String {
     let (mut out, mut told) = (ABOUT.to_owned(), Told::default());
     let commands = all.get_subcommands();
-    for command in commands.filter(|c| !c.is_hide_set() && c.get_name() != "help") {
+    let mut commands: Vec<&Command> = commands
+        .filter(|c| !c.is_hide_set() && c.get_name() != "help")
+        .collect();
+    commands.sort_by_key(|c| c.get_display_order());
+    for command in commands {
         section(&mut out, &mut told, command, "##", command.get_name());
     }
     out
