@@ -223,7 +223,7 @@ mod tests {
         let mut missing = vec![];
         for column in COLUMNS {
             let line = format!(
-                "| `{}` | {} | {} |",
+                "- `{}` ({}): {}\n",
                 column.name,
                 column.kind(),
                 column.meaning
@@ -235,7 +235,7 @@ mod tests {
             missing.is_empty(),
             "docs/reference/columns.md lacks\n{list}"
         );
-        let rows = regions.lines().filter(|l| l.starts_with("| `"));
+        let rows = regions.lines().filter(|l| l.starts_with("- `"));
         let fixed = rows.filter(|l| !l.contains("*event*"));
         assert_eq!(fixed.count(), COLUMNS.len());
     }

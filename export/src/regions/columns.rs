@@ -91,11 +91,9 @@ pub(super) const COLUMNS: &[Fixed] = &[
         "Build id of the file with that address, or its path.",
         |r| r.region.module.clone(),
     ),
-    text(
-        "construct",
-        "Such as `parallel`, `loop`, `barrier`.",
-        |r| name(r.region.construct),
-    ),
+    text("construct", "Such as `parallel`, `loop`, `barrier`.", |r| {
+        name(r.region.construct)
+    }),
     text(
         "combined_with",
         "`loop` or `sections` that is one construct with a parallel region.",
@@ -129,11 +127,9 @@ pub(super) const COLUMNS: &[Fixed] = &[
     count("thread", "Number of the thread in its process.", |r| {
         Some(u64::from(r.thread.thread))
     }),
-    count(
-        "xus",
-        "Execution units that began on the thread.",
-        |r| Some(r.thread.xus),
-    ),
+    count("xus", "Execution units that began on the thread.", |r| {
+        Some(r.thread.xus)
+    }),
     seconds(
         "time_s",
         "Own time: the sum of `work_s`, `wait_s` and `runtime_s`.",
@@ -219,11 +215,9 @@ pub(super) const COLUMNS: &[Fixed] = &[
     seconds("create_s", "Tasks: creating them.", |r| {
         times(r, |t| t.create_s)
     }),
-    count(
-        "create_count",
-        "Tasks: how many the thread created.",
-        |r| times(r, |t| t.create_count),
-    ),
+    count("create_count", "Tasks: how many the thread created.", |r| {
+        times(r, |t| t.create_count)
+    }),
     count(
         "parts",
         "Outermost parallel regions: parts that the thread executed.",

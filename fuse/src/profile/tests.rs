@@ -252,7 +252,7 @@ fn every_column_is_described_in_the_file_and_in_the_documents() {
             );
             continue;
         };
-        let line = format!("| `{name}` | {} | {meaning} |", type_of(field));
+        let line = format!("- `{name}` ({}): {meaning}\n", type_of(field));
         missing.extend((!documented.contains(&line)).then_some(line));
         described += 1;
     }
@@ -261,7 +261,7 @@ fn every_column_is_described_in_the_file_and_in_the_documents() {
         "docs/reference/columns.md lacks\n{}",
         missing.join("\n")
     );
-    let rows = documented.lines().filter(|l| l.starts_with("| `"));
+    let rows = documented.lines().filter(|l| l.starts_with("- `"));
     let of_profile = rows.filter(|l| !l.contains("*event*"));
     assert_eq!(of_profile.count(), described);
 }

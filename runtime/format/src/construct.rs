@@ -436,21 +436,25 @@ mod tests {
         assert_eq!(Construct::or_service(255), Construct::Service);
     }
 
-    /// The documentation's table, row by row.
+    /// The documentation's table, row by row: the constructs with one kind of time and one class.
     #[test]
     fn the_documentation_prints_the_table() {
         let text = include_str!("../../../docs/reference/classes.md");
-        let printed: Vec<&str> = text.lines().filter(|l| l.starts_with("| `")).collect();
-        let rows: Vec<String> = (Construct::ALL.iter())
-            .map(|c| {
-                let class = c.overhead_class().map_or("", OverheadClass::name);
-                format!("| `{}` | {} | {class} |", c.name(), c.charges_to().name())
-            })
-            .collect();
-        assert_eq!(
-            printed, rows,
-            "docs/reference/classes.md should print these rows"
-        );
+        let mut rows: Vec<(String, Vec<String>)> = vec![];
+        for c in Construct::ALL {
+            let class = c.overhead_class().map_or("", OverheadClass::name);
+            let kind = format!("| {} | {class} |", c.charges_to().name());
+            let name = format!("`{}`", c.name());
+            match rows.iter_mut().find(|(of, _)| *of == kind) {
+                Some((_, names)) => names.push(name),
+                None => rows.push((kind, vec![name])),
+            }
+        }
+        for (kind, names) in rows {
+            let row = format!("{kind} {} |", names.join(", "));
+            let is_there = text.lines().any(|line| line == row);
+            assert!(is_there, "docs/reference/classes.md should print: {row}");
+        }
     }
 
     /// What the documentation says of limited parallelism.

@@ -8,10 +8,11 @@ use std::fmt::Write;
 const ABOUT: &str = "\
 # Commands
 
-`ompfuse man --markdown` prints this page, which is made of the help texts. `ompfuse help COMMAND` shows the same in the terminal.
+This page has each option in a sentence; `ompfuse help COMMAND` tells more. An option that several commands have is told where it comes
+first. [Selectors](selectors.md) are told on a page of their own.
 
 Exit status: 0 done, 1 it could not be done, 2 wrong usage, 3 a `diff --fail-on` holds. `record` and `profile` hand on the program's
-own status. An option that several commands have is told where it comes first.
+own status. `ompfuse man --markdown` prints this page.
 ";
 
 /// What was told, and the command that it was told of.
@@ -40,8 +41,7 @@ pub(super) fn page(all: &Command) -> String {
 /// A command, and those that it has. `mark`: of its heading.
 fn section(out: &mut String, told: &mut Told, command: &Command, mark: &str, name: &str) {
     line(out, format_args!("\n{mark} {name}\n"));
-    let about = command.get_long_about().or(command.get_about());
-    line(out, format_args!("{}\n", full(about)));
+    line(out, format_args!("{}.\n", full(command.get_about())));
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     line(out, format_args!("```sh\n{usage}\n```"));
@@ -127,14 +127,9 @@ fn link(command: &str) -> String {
 
 /// An option or argument: name, what it does, its values.
 fn item(out: &mut String, told: &mut Told, argument: &Arg, command: &str) {
-    let (name, help) = (name(argument), help(argument));
-    let mut paragraphs = help.split("\n\n");
-    let first = paragraphs.next().unwrap_or_default();
-    let stop = if first.ends_with('.') { "" } else { "." };
-    line(out, format_args!("- `{name}`: {first}{stop}"));
-    for paragraph in paragraphs {
-        line(out, format_args!("\n  {}", paragraph.trim()));
-    }
+    let (name, text) = (name(argument), full(argument.get_help()));
+    let stop = if text.ends_with('.') { "" } else { "." };
+    line(out, format_args!("- `{name}`: {text}{stop}"));
     let takes_value = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
     let defaults = argument.get_default_values();
     if takes_value && !defaults.is_empty() && !argument.is_hide_default_value_set() {
@@ -145,7 +140,7 @@ fn item(out: &mut String, told: &mut Told, argument: &Arg, command: &str) {
         values(out, told, argument, command);
     }
     told.options
-        .entry((name, help))
+        .entry((name, help(argument)))
         .or_insert(command.to_owned());
 }
 

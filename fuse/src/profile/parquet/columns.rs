@@ -90,22 +90,10 @@ pub(super) const COLUMNS: &[Column] = &[
         1,
         "Position of the process in the run. Process ids can be reused.",
     ),
-    column(
-        "mpi_rank",
-        1,
-        "Rank of the process in an MPI program.",
-    ),
+    column("mpi_rank", 1, "Rank of the process in an MPI program."),
     column("thread", 1, "Number of the thread in its process."),
-    column(
-        "cpu",
-        1,
-        "Logical processor at the unit's end.",
-    ),
-    column(
-        "first_iteration",
-        2,
-        "First iteration of a range, from 0.",
-    ),
+    column("cpu", 1, "Logical processor at the unit's end."),
+    column("first_iteration", 2, "First iteration of a range, from 0."),
     column(
         "ordinal",
         2,
@@ -126,11 +114,7 @@ pub(super) const COLUMNS: &[Column] = &[
         1,
         "Begin, in nanoseconds since the run's begin.",
     ),
-    column(
-        "end_ns",
-        1,
-        "End, in nanoseconds since the run's begin.",
-    ),
+    column("end_ns", 1, "End, in nanoseconds since the run's begin."),
     column(
         "own_ns",
         2,
