@@ -9,8 +9,7 @@ pub(crate) const SEED: u64 = 1;
 /// The strategies of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
-    /// lgl; or joint if a run counts new events together with events of earlier runs. If three or more inputs have the
-    /// first one's events, the most typical of them gives the times and these counts
+    /// joint if a run counts new events together with events of earlier runs, else lgl
     Default,
     /// By label
     Lgl,
@@ -22,16 +21,14 @@ pub(crate) enum Strategy {
     BcUnlabelled,
     /// By type and order of begin
     Ctc,
-    /// One run whose event sets took turns (record --rotate): the k-th instance of a region in each set is
-    /// joined. The run of an event is its set
+    /// By number of instance, in one run whose event sets took turns (record --rotate)
     Instances,
 }
 
 /// See [`ompfuse_fuse::Relax`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Relax {
-    /// As published, by the distance of the nearest occupied cells; the time can grow with the square of a
-    /// type's units
+    /// As published; the time can grow with the square of a type's units
     Paper,
     /// By the smallest distance of any two execution units
     Nn,

@@ -54,37 +54,37 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Target {
-    /// A table as text
+    /// Table, as text
     Csv,
-    /// A table for pandas, polars, duckdb and others
+    /// Table: pandas, polars, duckdb
     Parquet,
-    /// A table as a file of Arrow's IPC format
+    /// Table: a file of Arrow's IPC format
     Arrow,
-    /// Metrics of regions as OpenMetrics text, for Prometheus
+    /// Metrics of regions: Prometheus
     Openmetrics,
-    /// A call-path profile for Cube, Extra-P and Scalasca's tools (.cubex)
+    /// Call-path profile: Cube, Extra-P, Scalasca's tools
     Cube,
-    /// Stacks with a value each, for flame graphs (flamegraph.pl, inferno, speedscope)
+    /// Stacks with a value each: flame graphs
     Collapsed,
-    /// A call-path profile for pprof and what reads its files
+    /// Call-path profile: pprof
     Pprof,
-    /// A folder with a profile for each thread, for TAU's ParaProf, Hatchet and Thicket
+    /// Folder with a profile for each thread: TAU's ParaProf, Hatchet, Thicket
     Tau,
-    /// A call-path profile by rank as text, for Hatchet and Thicket (.cali)
+    /// Call-path profile by rank: Hatchet, Thicket
     Caliper,
-    /// Measurements of runs with several numbers of threads, for Extra-P's models (JSON lines)
+    /// Runs with several numbers of threads: Extra-P's models
     ExtraP,
-    /// The graph of tasks and ranges with the critical path, for Graphviz, of up to some thousand units
+    /// Graph of up to some thousand units, with the critical path: Graphviz
     Dot,
-    /// A trace for Perfetto's page (ui.perfetto.dev)
+    /// Trace: ui.perfetto.dev
     Perfetto,
-    /// A trace as JSON, for Chrome and tools that read its traces
+    /// Trace as JSON: Chrome
     Chrome,
-    /// A flame graph over time for speedscope (www.speedscope.app), with a profile for each thread
+    /// Flame graph over time: www.speedscope.app
     Speedscope,
-    /// A profile of markers for the Firefox Profiler (profiler.firefox.com)
+    /// Profile of markers: profiler.firefox.com
     Firefox,
-    /// A folder with a trace for Vampir, Scalasca and others, by OTF2's own library, which has to be installed
+    /// Folder with a trace: Vampir, Scalasca; OTF2's library has to be installed
     Otf2,
 }
 
