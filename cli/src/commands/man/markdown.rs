@@ -41,10 +41,7 @@ pub(super) fn page(all: &Command) -> String {
 /// A command, and those that it has. `mark`: of its heading.
 fn section(out: &mut String, told: &mut Told, command: &Command, mark: &str, name: &str) {
     line(out, format_args!("\n{mark} {name}\n"));
-    line(out, format_args!("{}.\n", full(command.get_about())));
-    let usage = command.clone().render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage: ");
-    line(out, format_args!("```sh\n{usage}\n```"));
+    line(out, format_args!("{}.", full(command.get_about())));
     for (heading, arguments) in by_heading(command) {
         match heading {
             Some(heading) => line(out, format_args!("\n**{heading}**\n")),
