@@ -22,8 +22,8 @@ mod uncounted;
 
 use crate::causes;
 use crate::model::{
-    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo, Serial,
-    State, ThreadCheck, Unmatched, UnmatchedXus,
+    Account, EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo,
+    Serial, State, ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub(crate) use account::efficiency;
 pub use growth::growth;
@@ -71,16 +71,8 @@ impl Report {
         let busy_s = thread_ns as f64 * NS - serial.idle_s;
         let probes = probes::probe_time(summary, busy_s, |site| ids[site as usize]);
         let account = account::account(summary, &ids);
-        let first = summary.runs.first();
         let parallel_s = account.as_ref().map(|_| summary.parallel_ns as f64 * NS);
-        // Nobody knows when a process began to end that was killed.
-        let lifetime_s = first
-            .and_then(RunSummary::lifetime_ns)
-            .map(|ns| ns as f64 * NS);
-        let lifetime_s = match &account {
-            Some(account) if summary.own.len() == 1 => Some(account.own_ns as f64 * NS),
-            _ => lifetime_s,
-        };
+        let lifetime_s = lifetime_s(summary, account.as_ref());
         let coverage = lifetime_s
             .filter(|&life| life > 0.0)
             .zip(parallel_s)
@@ -147,20 +139,35 @@ impl Report {
             scaling: None,
         };
         report.scaling = causes::scaling(&report, summary, &ids);
+        report.conclude(summary, &ids);
+        report
+    }
+
+    /// Says what is lost.
+    fn conclude(&mut self, summary: &Indexed<'_>, ids: &[u32]) {
+        let report = self;
         if let Some(account) = &report.account {
             let scaling = report.scaling.as_ref();
-            report.losses = causes::losses(&report, account, scaling, summary, &ids);
+            report.losses = causes::losses(report, account, scaling, summary, ids);
             report.losses_of_s = Some(account.available_ns as f64 * NS);
             // What the useful time lacks is no state of its own.
-            let starved_s = causes::starved_s(&report, account);
+            let starved_s = causes::starved_s(report, account);
             let of_probes = report.probes.as_ref().map_or(0.0, |p| p.share);
             let unknown = account.ns(State::Unknown) as f64 / account.available_ns.max(1) as f64;
             report.lost_is_least =
                 of_probes >= LEAST_PROBES || unknown >= LEAST_UNKNOWN || starved_s > 0.0;
             report.lost_s = Some(account.lost_ns() as f64 * NS + starved_s);
         }
-        report
     }
+}
+
+/// Own time of the program. Nobody knows when a process began to end that was killed.
+fn lifetime_s(summary: &Summary, account: Option<&Account>) -> Option<f64> {
+    let ns = match account {
+        Some(account) if summary.own.len() == 1 => Some(account.own_ns),
+        _ => summary.runs.first().and_then(RunSummary::lifetime_ns),
+    };
+    ns.map(|ns| ns as f64 * NS)
 }
 
 /// Units of the combined profile, or of the only run; of the first of several that have sums only, as all numbers but counts are.

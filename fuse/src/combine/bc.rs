@@ -104,6 +104,52 @@ pub(crate) fn combine_traced(
 /// What belongs together: positions or rows of prev and of cur.
 type Pairs = Vec<(u32, u32)>;
 
+/// A combined XU without a partner.
+const NONE: u32 = u32::MAX;
+
+/// An event that both sides counted.
+struct Common<'a> {
+    ours: &'a EventColumn,
+    /// Of each combined XU the row of `ours`.
+    rows: &'a [u32],
+    theirs: &'a EventColumn,
+}
+
+impl Common<'_> {
+    fn has_ours(&self, p: u32) -> bool {
+        let row = self.rows[p as usize];
+        self.ours.get(row as usize).is_some()
+    }
+
+    fn has_theirs(&self, row: u32) -> bool {
+        self.theirs.get(row as usize).is_some()
+    }
+}
+
+/// Pairs the XUs of one type whose common events were counted.
+fn pairs_of_type(
+    common: &[Common<'_>],
+    prev: &[u32],
+    cur: &[u32],
+    relax: Relax,
+) -> (Pairs, Vec<Level>) {
+    let is_counted = |&&p: &&u32| common.iter().all(|c| c.has_ours(p));
+    let prev: Vec<u32> = prev.iter().filter(is_counted).copied().collect();
+    let is_counted = |&&row: &&u32| common.iter().all(|c| c.has_theirs(row));
+    let cur: Vec<u32> = cur.iter().filter(is_counted).copied().collect();
+    let columns = common.iter().map(|c| {
+        let ours = |&p: &u32| c.ours.values[c.rows[p as usize] as usize];
+        Columns::new(
+            prev.iter().map(ours).collect(),
+            gather(&c.theirs.values, &cur),
+        )
+    });
+    let columns: Vec<Columns> = columns.collect();
+    let (pairs, levels) = match_type(prev.len(), cur.len(), &columns, relax);
+    let rows = |(p, c): (u32, u32)| (prev[p as usize], cur[c as usize]);
+    (pairs.into_iter().map(rows).collect(), levels)
+}
+
 /// What is combined so far.
 struct Chain {
     /// Per run the row of each combined XU; the first run's are ascending.
@@ -145,15 +191,17 @@ impl Chain {
             CellOrder::Label => self.label_order(first),
             CellOrder::Shuffled(seed) => shuffled(self.shared.len(), seed, step, false),
         };
-        // (column of prev's event, its rows; column of cur)
-        let common: Vec<(&EventColumn, &[u32], &EventColumn)> = cur
+        let common: Vec<Common<'_>> = cur
             .events
             .iter()
             .filter_map(|theirs| {
                 let at = self.names.iter().position(|n| *n == theirs.name)?;
                 let (run, column) = self.events[at];
-                let rows = self.sources[run].as_slice();
-                Some((&before[run].events[column], rows, theirs))
+                Some(Common {
+                    ours: &before[run].events[column],
+                    rows: &self.sources[run],
+                    theirs,
+                })
             })
             .collect();
         if common.is_empty() {
@@ -167,90 +215,80 @@ impl Chain {
             first.site[self.sources[0][p] as usize]
         });
         let cur_types = by_type(&cur.sites, &cur_order, |row| cur.site[row]);
-        let counted = |p: &u32| {
-            common
-                .iter()
-                .all(|(e, rows, _)| e.get(rows[*p as usize] as usize).is_some())
-        };
-        let counted_cur = |row: &u32| {
-            common
-                .iter()
-                .all(|(_, _, e)| e.get(*row as usize).is_some())
-        };
-
-        let mut types: Vec<_> = prev_types.keys().copied().collect();
-        types.sort_unstable();
+        let mut types: Vec<_> = prev_types.into_iter().collect();
+        types.sort_unstable_by_key(|(key, _)| *key);
         let matched: Vec<(Pairs, Vec<Level>)> = types
             .par_iter()
-            .map(|key| {
-                let Some(theirs) = cur_types.get(key) else {
-                    return (vec![], vec![]);
-                };
-                let prev: Vec<u32> = prev_types[key].iter().copied().filter(counted).collect();
-                let cur: Vec<u32> = theirs.iter().copied().filter(counted_cur).collect();
-                let columns: Vec<Columns> = common
-                    .iter()
-                    .map(|(ours, rows, theirs)| {
-                        let ours = |&p: &u32| ours.values[rows[p as usize] as usize];
-                        Columns::new(
-                            prev.iter().map(ours).collect(),
-                            gather(&theirs.values, &cur),
-                        )
-                    })
-                    .collect();
-                let (pairs, levels) = match_type(prev.len(), cur.len(), &columns, relax);
-                let pairs = pairs
-                    .into_iter()
-                    .map(|(p, c)| (prev[p as usize], cur[c as usize]))
-                    .collect();
-                (pairs, levels)
+            .filter_map(|(key, prev)| {
+                Some(pairs_of_type(&common, prev, cur_types.get(key)?, relax))
             })
             .collect();
 
-        let mut partner = vec![u32::MAX; self.shared.len()];
-        let mut is_used = vec![false; cur.len()];
+        let mut partner = vec![NONE; self.shared.len()];
         let mut trace = StepTrace::default();
         for (pairs, levels) in matched {
             for (p, row) in pairs {
                 partner[p as usize] = row;
-                is_used[row as usize] = true;
             }
             trace.levels.extend(levels);
         }
-        let why = |is_counted: bool, surplus_of: usize| {
-            if is_counted {
-                Reason::Surplus {
-                    run: surplus_of as u16,
-                }
-            } else {
-                Reason::Uncounted
+        let counted = |p: u32| common.iter().all(|c| c.has_ours(p));
+        let counted_cur = |row: u32| common.iter().all(|c| c.has_theirs(row));
+        let mut tally = std::mem::take(&mut self.tally);
+        self.add_unmatched(&mut tally, before, cur, &partner, [&counted, &counted_cur]);
+        self.tally = tally;
+        self.keep(first, cur, &partner);
+        for (column, event) in cur.events.iter().enumerate() {
+            if !self.names.contains(&event.name) {
+                self.names.push(event.name.clone());
+                self.events.push((step, column));
             }
+        }
+        Ok(trace)
+    }
+
+    /// Counts what is left out, and why. `partner`: of each combined XU the row of the next run, or [`NONE`]; `counted`: whether all
+    /// common events of an XU were counted, of prev and of cur.
+    fn add_unmatched(
+        &self,
+        tally: &mut Tally,
+        before: &[&XuTable],
+        cur: &XuTable,
+        partner: &[u32],
+        counted: [&dyn Fn(u32) -> bool; 2],
+    ) {
+        let step = before.len() as u16;
+        let why = |is_counted: bool, run: u16| match is_counted {
+            true => Reason::Surplus { run },
+            false => Reason::Uncounted,
         };
+        let [counted, counted_cur] = counted;
+        let mut is_used = vec![false; cur.len()];
+        for &row in partner.iter().filter(|&&row| row != NONE) {
+            is_used[row as usize] = true;
+        }
         for row in (0..cur.len() as u32).filter(|&r| !is_used[r as usize]) {
             // Too many for what is left of the runs before, whose last one took the most away.
-            let reason = why(counted_cur(&row), step - 1);
-            self.tally.add(step as u16, cur, row as usize, reason);
+            tally.add(step, cur, row as usize, why(counted_cur(row), step - 1));
         }
-        let lost: Vec<u32> = (0..partner.len() as u32)
-            .filter(|&p| partner[p as usize] == u32::MAX)
-            .collect();
-        for &p in &lost {
-            let reason = why(counted(&p), step);
-            for (run, table) in before.iter().enumerate() {
-                let row = self.sources[run][p as usize] as usize;
-                self.tally.add(run as u16, table, row, reason);
+        for p in (0..partner.len()).filter(|&p| partner[p] == NONE) {
+            let reason = why(counted(p as u32), step);
+            for (run, table) in (0..).zip(before) {
+                tally.add(run, table, self.sources[run as usize][p] as usize, reason);
             }
         }
+    }
 
-        let kept: Vec<u32> = (0..partner.len() as u32)
-            .filter(|&p| partner[p as usize] != u32::MAX)
-            .collect();
+    /// Keeps the XUs that have a partner in the next run.
+    fn keep(&mut self, first: &XuTable, cur: &XuTable, partner: &[u32]) {
+        let all = 0..partner.len() as u32;
+        let kept: Vec<u32> = all.filter(|&p| partner[p as usize] != NONE).collect();
         for rows in &mut self.sources {
             *rows = gather(rows, &kept);
         }
-        self.sources.push(gather(&partner, &kept));
+        let added = gather(partner, &kept);
         let shared = gather(&self.shared, &kept);
-        self.shared = (&self.sources[0], &self.sources[step])
+        self.shared = (&self.sources[0], &added)
             .into_par_iter()
             .zip(&shared)
             .with_min_len(4096)
@@ -268,13 +306,7 @@ impl Chain {
                 },
             )
             .collect();
-        for (column, event) in cur.events.iter().enumerate() {
-            if !self.names.contains(&event.name) {
-                self.names.push(event.name.clone());
-                self.events.push((step, column));
-            }
-        }
-        Ok(trace)
+        self.sources.push(added);
     }
 
     /// The combined XUs' labels.

@@ -72,7 +72,7 @@ impl JointJoin {
 
     /// Joins the next run.
     pub fn add(&mut self, cur: &XuTable) {
-        let step = self.sources.len();
+        let step = self.sources.len() as u16;
         let (mut common, mut new) = (vec![], vec![]);
         for theirs in &cur.events {
             match self.columns.iter().find(|(c, ..)| c.name == theirs.name) {
@@ -85,123 +85,35 @@ impl JointJoin {
             self.sources.push(vec![NONE; self.confidence.len()]);
             return;
         }
-        let is_counted = |row: u32| new.iter().all(|e| e.get(row as usize).is_some());
-        let prev_types = rows_by_type(&self.first.sites, self.confidence.len(), |p| {
-            self.first.site[self.sources[0][p] as usize]
-        });
-        let cur_types = rows_by_type(&cur.sites, cur.len(), |row| cur.site[row]);
-        let cur_keys = keys(cur);
-        let mut types: Vec<_> = prev_types.keys().copied().collect();
-        types.sort_unstable();
-        let matched: Vec<OfType> = types
-            .par_iter()
-            .map(|key| {
-                let theirs = cur_types.get(key).map_or(&[][..], Vec::as_slice);
-                let prev = prev_types[key].clone();
-                let counted = theirs.iter().copied().filter(|&r| is_counted(r));
-                let counted: Vec<u32> = counted.collect();
-                // An event that some of them lack says nothing of those: then labels do, for the whole type.
-                let has_all = |e: &EventColumn, rows: &[u32]| {
-                    e.present.is_none() || rows.iter().all(|&r| e.get(r as usize).is_some())
-                };
-                let mut common = common.clone();
-                common.retain(|(a, b)| has_all(a, &prev) && has_all(b, &counted));
-                let is_by_label = common.is_empty();
-                let rows = if is_by_label {
-                    theirs.to_vec()
-                } else {
-                    counted
-                };
-                let of = |e: &EventColumn, rows: &[u32]| -> Vec<f64> {
-                    rows.iter().map(|&r| e.values[r as usize] as f64).collect()
-                };
-                let counts = Counts {
-                    common: common
-                        .iter()
-                        .map(|(ours, theirs)| (of(ours, &prev), of(theirs, &rows)))
-                        .collect(),
-                    new: new.iter().map(|e| of(e, &rows)).collect(),
-                };
-                let key = |keys: &[Option<u128>], &row: &u32| keys[row as usize];
-                let ours = prev.iter().map(|p| key(&self.keys, p));
-                let others = rows.iter().map(|row| key(&cur_keys, row));
-                let labels = Partners::new(step as u16, ours.clone(), others.clone());
-                let partner: Vec<_> = ours.map(|key| labels.of_first(key)).collect();
-                if !is_by_label {
-                    return OfType {
-                        pairs: match_counts(&prev, &rows, &counts, &partner),
-                        is_by_label,
-                        alone: [vec![], vec![]],
-                    };
-                }
-                let alone = prev.iter().zip(&partner);
-                let alone = alone.filter_map(|(&p, found)| Some((p, found.err()?)));
-                let others = others.map(|key| labels.of_further(key));
-                OfType {
-                    pairs: match_labels(&prev, &rows, &partner, new.len()),
-                    is_by_label,
-                    alone: [
-                        alone.collect(),
-                        (rows.iter().zip(others))
-                            .filter_map(|(&row, reason)| Some((row, reason?)))
-                            .collect(),
-                    ],
-                }
-            })
-            .collect();
+        let added = new.clone();
+        let next = Next {
+            step,
+            cur,
+            keys: keys(cur),
+            common,
+            new,
+        };
+        let matched = next.matched(self);
+        let found = Found::new(&next, matched, self.confidence.len());
+        let by_recurrence = found.by_recurrence(&next, self);
+        let surplus = found.unused(&next);
+        for (p, confidence) in found.confidence.iter().chain(&by_recurrence) {
+            let known = &mut self.confidence[*p as usize];
+            *known = known.min(*confidence);
+        }
+        for (row, reason) in surplus {
+            self.tally.add(step, cur, row as usize, reason);
+        }
+        self.keep(step, found, added);
+    }
 
-        let n = self.confidence.len();
-        let mut is_matched = vec![false; n];
-        let mut of_event = vec![vec![NONE; n]; new.len()];
-        let mut is_used = vec![false; cur.len()];
-        let mut is_by_label = vec![false; n];
-        let mut alone = [HashMap::new(), HashMap::new()];
-        for of_type in matched {
-            for (all, of_type) in alone.iter_mut().zip(of_type.alone) {
-                all.extend(of_type);
-            }
-            let (by_label, of_type) = (of_type.is_by_label, of_type.pairs);
-            for (&p, &confidence) in of_type.prev.iter().zip(&of_type.confidence) {
-                is_by_label[p as usize] = by_label;
-                is_matched[p as usize] = true;
-                let known = &mut self.confidence[p as usize];
-                *known = known.min(confidence);
-            }
-            for (sources, rows) in of_event.iter_mut().zip(&of_type.cur) {
-                for (&p, &row) in of_type.prev.iter().zip(rows) {
-                    sources[p as usize] = row;
-                    is_used[row as usize] = true;
-                }
-            }
-        }
-        if is_by_label.contains(&true) {
-            // All that is left is what labels say.
-            let mut source = vec![NONE; self.first.len()];
-            let rows = self.sources[0].iter().zip(&of_event[0]).zip(&is_by_label);
-            for ((&row, &from), _) in rows.filter(|(_, by_label)| **by_label) {
-                source[row as usize] = from;
-            }
-            let found = recurrence::of_matches(&self.first, cur, &source);
-            let rows = self.confidence.iter_mut().zip(&self.sources[0]);
-            for ((known, &row), _) in rows.zip(&is_by_label).filter(|(_, by_label)| **by_label) {
-                *known = known.min(found[row as usize]);
-            }
-        }
-        let [alone, others_alone] = alone;
-        for row in (0..cur.len() as u32).filter(|&r| !is_used[r as usize]) {
-            let reason = match others_alone.get(&row) {
-                Some(&reason) => reason,
-                None if common.is_empty() => Reason::Absent { run: 0 },
-                None if is_counted(row) => Reason::Surplus { run: 0 },
-                None => Reason::Uncounted,
-            };
-            self.tally.add(step as u16, cur, row as usize, reason);
-        }
-        let (kept, lost): (Vec<u32>, Vec<u32>) =
-            (0..n as u32).partition(|&p| is_matched[p as usize]);
+    /// Adds the counts of the next run, `added`, and leaves out what had no counterpart in it.
+    fn keep(&mut self, step: u16, found: Found, added: Vec<&EventColumn>) {
+        let all = 0..self.confidence.len() as u32;
+        let (kept, lost): (Vec<u32>, Vec<u32>) = all.partition(|&p| found.is_matched[p as usize]);
         for &p in &lost {
-            let surplus = Reason::Surplus { run: step as u16 };
-            let reason = alone.get(&p).copied().unwrap_or(surplus);
+            let reason = found.alone.get(&p).copied();
+            let reason = reason.unwrap_or(Reason::Surplus { run: step });
             let row = self.sources[0][p as usize] as usize;
             self.tally.add(0, &self.first, row, reason);
             for (run, rows) in (1..).zip(&self.sources[1..]) {
@@ -210,12 +122,12 @@ impl JointJoin {
                 }
             }
         }
-        self.sources.push(of_event[0].clone());
-        let added: Vec<_> = new
+        self.sources.push(found.of_event[0].clone());
+        let added: Vec<_> = added
             .into_par_iter()
-            .zip(of_event)
+            .zip(found.of_event)
             .map(|(event, sources)| (event, gather(&sources, &kept)))
-            .map(|(event, sources)| (event.gather(&sources), step as u16, sources))
+            .map(|(event, sources)| (event.gather(&sources), step, sources))
             .collect();
         if !lost.is_empty() {
             for rows in &mut self.sources {
@@ -251,13 +163,177 @@ impl JointJoin {
     }
 }
 
+/// A further run on its way into the join.
+struct Next<'a> {
+    step: u16,
+    cur: &'a XuTable,
+    /// What identifies its XUs in every run.
+    keys: Vec<Option<u128>>,
+    /// Events that are known already: ours, and the run's.
+    common: Vec<(&'a EventColumn, &'a EventColumn)>,
+    new: Vec<&'a EventColumn>,
+}
+
+impl Next<'_> {
+    /// Whether all new events of an XU were counted.
+    fn is_counted(&self, row: u32) -> bool {
+        let mut new = self.new.iter();
+        new.all(|event| event.get(row as usize).is_some())
+    }
+
+    /// The pairs of each type, in the order of types.
+    fn matched(&self, join: &JointJoin) -> Vec<OfType> {
+        let rows = join.confidence.len();
+        let prev_types = rows_by_type(&join.first.sites, rows, |p| {
+            join.first.site[join.sources[0][p] as usize]
+        });
+        let cur_types = rows_by_type(&self.cur.sites, self.cur.len(), |row| self.cur.site[row]);
+        let mut types: Vec<_> = prev_types.into_iter().collect();
+        types.sort_unstable_by_key(|(key, _)| *key);
+        let of_type = |(key, prev): &(_, Vec<u32>)| {
+            let theirs = cur_types.get(key).map_or(&[][..], Vec::as_slice);
+            self.of_type(&join.keys, prev, theirs)
+        };
+        types.par_iter().map(of_type).collect()
+    }
+
+    /// `prev`, `theirs`: the XUs of one type; `keys`: what identifies those of prev.
+    fn of_type(&self, keys: &[Option<u128>], prev: &[u32], theirs: &[u32]) -> OfType {
+        let counted = theirs.iter().copied().filter(|&r| self.is_counted(r));
+        let counted: Vec<u32> = counted.collect();
+        // An event that some of them lack says nothing of those: then labels do, for the whole type.
+        let has_all = |e: &EventColumn, rows: &[u32]| {
+            e.present.is_none() || rows.iter().all(|&r| e.get(r as usize).is_some())
+        };
+        let mut common = self.common.clone();
+        common.retain(|(a, b)| has_all(a, prev) && has_all(b, &counted));
+        let is_by_label = common.is_empty();
+        let rows = if is_by_label {
+            theirs.to_vec()
+        } else {
+            counted
+        };
+        let key = |keys: &[Option<u128>], &row: &u32| keys[row as usize];
+        let ours = prev.iter().map(|p| key(keys, p));
+        let others = rows.iter().map(|row| key(&self.keys, row));
+        let labels = Partners::new(self.step, ours.clone(), others.clone());
+        let partner: Vec<_> = ours.map(|key| labels.of_first(key)).collect();
+        if is_by_label {
+            let alone = prev.iter().zip(&partner);
+            let others = rows.iter().zip(others.map(|key| labels.of_further(key)));
+            return OfType {
+                pairs: match_labels(prev, &rows, &partner, self.new.len()),
+                is_by_label,
+                alone: alone.filter_map(|(&p, of)| Some((p, of.err()?))).collect(),
+                others: others.filter_map(|(&r, why)| Some((r, why?))).collect(),
+            };
+        }
+        let of = |e: &EventColumn, rows: &[u32]| -> Vec<f64> {
+            rows.iter().map(|&r| e.values[r as usize] as f64).collect()
+        };
+        let both = common.iter();
+        let counts = Counts {
+            common: both
+                .map(|(ours, theirs)| (of(ours, prev), of(theirs, &rows)))
+                .collect(),
+            new: self.new.iter().map(|e| of(e, &rows)).collect(),
+        };
+        OfType {
+            pairs: match_counts(prev, &rows, &counts, &partner),
+            is_by_label,
+            alone: vec![],
+            others: vec![],
+        }
+    }
+}
+
+/// What the types' pairs say together.
+struct Found {
+    is_matched: Vec<bool>,
+    /// Matched by labels alone.
+    is_by_label: Vec<bool>,
+    /// Of each new event, the row that it comes from.
+    of_event: Vec<Vec<u32>>,
+    /// Of the matched XUs.
+    confidence: Vec<(u32, f32)>,
+    /// Rows of the further run that something came from.
+    is_used: Vec<bool>,
+    /// By label: who has no partner, of prev.
+    alone: HashMap<u32, Reason>,
+    /// The same, of the further run.
+    others: HashMap<u32, Reason>,
+}
+
+impl Found {
+    /// `n`: how many XUs there are so far.
+    fn new(next: &Next<'_>, matched: Vec<OfType>, n: usize) -> Found {
+        let mut found = Found {
+            is_matched: vec![false; n],
+            is_by_label: vec![false; n],
+            of_event: vec![vec![NONE; n]; next.new.len()],
+            confidence: vec![],
+            is_used: vec![false; next.cur.len()],
+            alone: HashMap::new(),
+            others: HashMap::new(),
+        };
+        for of_type in matched {
+            found.alone.extend(of_type.alone);
+            found.others.extend(of_type.others);
+            let pairs = of_type.pairs;
+            for &p in &pairs.prev {
+                found.is_by_label[p as usize] = of_type.is_by_label;
+                found.is_matched[p as usize] = true;
+            }
+            let stated = pairs.prev.iter().copied().zip(pairs.confidence);
+            found.confidence.extend(stated);
+            for (sources, rows) in found.of_event.iter_mut().zip(&pairs.cur) {
+                for (&p, &row) in pairs.prev.iter().zip(rows) {
+                    sources[p as usize] = row;
+                    found.is_used[row as usize] = true;
+                }
+            }
+        }
+        found
+    }
+
+    /// The confidence of XUs that only labels tell something of.
+    fn by_recurrence(&self, next: &Next<'_>, join: &JointJoin) -> Vec<(u32, f32)> {
+        if !self.is_by_label.contains(&true) {
+            return vec![];
+        }
+        let first_rows = &join.sources[0];
+        let by_label = || (0..).zip(&self.is_by_label).filter(|(_, is)| **is);
+        let mut source = vec![NONE; join.first.len()];
+        for (p, _) in by_label() {
+            source[first_rows[p] as usize] = self.of_event[0][p];
+        }
+        let recurs = recurrence::of_matches(&join.first, next.cur, &source);
+        let stated = by_label().map(|(p, _)| (p as u32, recurs[first_rows[p] as usize]));
+        stated.collect()
+    }
+
+    /// Rows of the further run that nothing came from.
+    fn unused(&self, next: &Next<'_>) -> Vec<(u32, Reason)> {
+        let why = |row: u32| match self.others.get(&row) {
+            Some(&reason) => reason,
+            None if next.common.is_empty() => Reason::Absent { run: 0 },
+            None if next.is_counted(row) => Reason::Surplus { run: 0 },
+            None => Reason::Uncounted,
+        };
+        let rows = (0..).zip(&self.is_used).filter(|(_, is_used)| !**is_used);
+        rows.map(|(row, _)| (row, why(row))).collect()
+    }
+}
+
 /// What became of the XUs of one type.
 struct OfType {
     pairs: Match,
     /// Runs share no event that all of them show.
     is_by_label: bool,
-    /// By label: who has no partner, of prev and of cur.
-    alone: [Vec<(u32, Reason)>; 2],
+    /// By label: who has no partner, of prev.
+    alone: Vec<(u32, Reason)>,
+    /// The same, of cur.
+    others: Vec<(u32, Reason)>,
 }
 
 /// Pairs the XUs of one type by label and behaviour: positions in prev, rows of cur.

@@ -111,6 +111,38 @@ fn shared(correlation: f64) -> f64 {
     -0.5 * (1.0 - correlation.powi(2)).max(1e-6).ln()
 }
 
+/// The set that tells most about all events of `left`, which it is taken from. `fits`: whether a set has room for one more event.
+fn first_set<'e>(
+    left: &mut Vec<&'e str>,
+    open: impl Fn(&str) -> f64,
+    strength: impl Fn(&str, &str) -> f64,
+    fits: impl Fn(&[&str], &str) -> bool,
+) -> Vec<&'e str> {
+    let all = left.clone();
+    let mut first: Vec<&str> = vec![];
+    // What is told about every event so far.
+    let mut told = vec![0.0f64; all.len()];
+    loop {
+        let gain = |candidate: &str| -> f64 {
+            all.iter()
+                .zip(&told)
+                .map(|(e, t)| open(e) * (strength(candidate, e) - t).max(0.0))
+                .sum()
+        };
+        let candidates = left.iter().copied().filter(|e| fits(&first, e));
+        let best = candidates
+            .map(|e| (gain(e), e))
+            .reduce(|a, b| if b.0 > a.0 { b } else { a });
+        let Some((_, event)) = best else { break };
+        for (e, t) in all.iter().zip(&mut told) {
+            *t = t.max(strength(event, e));
+        }
+        first.push(event);
+        left.retain(|e| *e != event);
+    }
+    first
+}
+
 /// An event of which labels leave less than this share of the variance open counts as fixed by them.
 const FIXED: f64 = 1e-4;
 
@@ -135,28 +167,7 @@ pub fn plan_joint(
     let strength = |a: &str, b: &str| {
         if a == b { 1.0 } else { correlation(a, b).abs() }
     };
-    let all = left.clone();
-    let mut first: Vec<&str> = vec![];
-    // What is told about every event so far.
-    let mut told = vec![0.0f64; all.len()];
-    loop {
-        let gain = |candidate: &str| -> f64 {
-            all.iter()
-                .zip(&told)
-                .map(|(e, t)| open(e) * (strength(candidate, e) - t).max(0.0))
-                .sum()
-        };
-        let candidates = left.iter().copied().filter(|e| fits(&first, e));
-        let best = candidates
-            .map(|e| (gain(e), e))
-            .reduce(|a, b| if b.0 > a.0 { b } else { a });
-        let Some((_, event)) = best else { break };
-        for (e, t) in all.iter().zip(&mut told) {
-            *t = t.max(strength(event, e));
-        }
-        first.push(event);
-        left.retain(|e| *e != event);
-    }
+    let first = first_set(&mut left, &open, strength, fits);
     let mut sets = vec![first.clone()];
     let overlap = overlap.clamp(1, slots.saturating_sub(1).max(1));
     let fixed: Vec<String> = left

@@ -7,6 +7,7 @@ use ompfuse_format::run::{
     EventSet, ModuleStatus, ProcessCosts, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader,
     costs_file_process, events_file_process, module_file_process,
 };
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
 /// A folder that holds no run.
@@ -75,100 +76,123 @@ impl<'a> RunFiles<'a> {
     ) -> Result<RunFiles<'a>, RunError> {
         let mut files: Vec<(N, &'a [u8])> = files.into_iter().collect();
         files.sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
-        let (mut header, mut names) = (None, None);
-        let mut problems = Vec::new();
-        let (mut begins, mut ends, mut threads) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        let mut late: Vec<(&str, ModuleStatus)> = Vec::new();
-        let mut sets: Vec<(&str, EventSet)> = Vec::new();
-        let mut costs: BTreeMap<&str, ProcessCosts> = BTreeMap::new();
+        let mut sorted = Sorted::default();
         for (name, bytes) in &files {
-            let name = name.as_ref();
-            let mut broken = |error: serde_json::Error| {
-                problems.push(Problem::Malformed {
-                    file: name.to_owned(),
-                    error: error.to_string(),
-                });
-            };
-            if name == RUN_FILE {
-                header =
-                    Some(serde_json::from_slice::<RunHeader>(bytes).map_err(RunError::Header)?);
-            } else if name == NAMES_FILE {
-                match serde_json::from_slice::<ContextNames>(bytes) {
-                    Ok(known) => names = Some(known),
-                    Err(error) => broken(error),
-                }
-            } else if let Some(key) = key_in(name, ".end.json") {
-                match serde_json::from_slice::<ProcessEnd>(bytes) {
-                    Ok(end) => drop(ends.insert(key, end)),
-                    Err(_) if bytes.is_empty() => {} // killed before it was written
-                    Err(error) => broken(error),
-                }
-            } else if let Some(key) = key_in(name, ".json") {
-                match serde_json::from_slice::<ProcessHeader>(bytes) {
-                    Ok(begin) => drop(begins.insert(key, begin)),
-                    Err(error) => broken(error),
-                }
-            } else if let Some(key) = module_file_process(name).filter(|k| is_key(k)) {
-                match serde_json::from_slice::<ModuleStatus>(bytes) {
-                    Ok(module) => late.push((key, module)),
-                    Err(error) => broken(error),
-                }
-            } else if let Some(key) = events_file_process(name).filter(|k| is_key(k)) {
-                match serde_json::from_slice::<EventSet>(bytes) {
-                    Ok(set) => sets.push((key, set)),
-                    Err(error) => broken(error),
-                }
-            } else if let Some(key) = costs_file_process(name).filter(|k| is_key(k)) {
-                match serde_json::from_slice::<ProcessCosts>(bytes) {
-                    Ok(known) => drop(costs.insert(key, known)),
-                    Err(_) if bytes.is_empty() => {} // killed before it was written
-                    Err(error) => broken(error),
-                }
-            } else if name.ends_with(".rec") && !ThreadHeader::is_missing(bytes) {
-                threads.push((name, *bytes));
-            }
+            sorted.add(name.as_ref(), bytes)?;
         }
-        let mut processes: BTreeMap<String, ProcessFiles<'a>> = begins
-            .into_iter()
-            .map(|(key, header)| {
-                let end: Option<ProcessEnd> = ends.remove(key);
-                let older = || end.as_ref().map(|e| e.costs.clone());
-                (
-                    key.to_owned(),
-                    ProcessFiles {
-                        header,
-                        costs: costs.remove(key).or_else(older).unwrap_or_default(),
-                        end,
-                        threads: vec![],
-                    },
-                )
-            })
-            .collect();
+        sorted.into_files()
+    }
+}
+
+/// The files of a run folder by kind; those of one process by its key ([`key_in`]).
+#[derive(Default)]
+struct Sorted<'n, 'a> {
+    header: Option<RunHeader>,
+    names: Option<ContextNames>,
+    begins: BTreeMap<&'n str, ProcessHeader>,
+    ends: BTreeMap<&'n str, ProcessEnd>,
+    costs: BTreeMap<&'n str, ProcessCosts>,
+    /// Modules that were loaded after recording had begun.
+    modules: Vec<(&'n str, ModuleStatus)>,
+    /// Event sets that were chosen after recording had begun.
+    sets: Vec<(&'n str, EventSet)>,
+    threads: Vec<(&'n str, &'a [u8])>,
+    problems: Vec<Problem>,
+}
+
+impl<'n, 'a> Sorted<'n, 'a> {
+    fn add(&mut self, name: &'n str, bytes: &'a [u8]) -> Result<(), RunError> {
+        if name == RUN_FILE {
+            self.header = Some(serde_json::from_slice(bytes).map_err(RunError::Header)?);
+        } else if name == NAMES_FILE {
+            self.names = self.read(name, bytes).or(self.names.take());
+        } else if let Some(key) = key_in(name, ".end.json") {
+            let end = self.read_last(name, bytes);
+            self.ends.extend(end.map(|end| (key, end)));
+        } else if let Some(key) = key_in(name, ".json") {
+            let begin = self.read(name, bytes);
+            self.begins.extend(begin.map(|begin| (key, begin)));
+        } else if let Some(key) = module_file_process(name).filter(|k| is_key(k)) {
+            let module = self.read(name, bytes);
+            self.modules.extend(module.map(|module| (key, module)));
+        } else if let Some(key) = events_file_process(name).filter(|k| is_key(k)) {
+            let set = self.read(name, bytes);
+            self.sets.extend(set.map(|set| (key, set)));
+        } else if let Some(key) = costs_file_process(name).filter(|k| is_key(k)) {
+            let costs = self.read_last(name, bytes);
+            self.costs.extend(costs.map(|costs| (key, costs)));
+        } else if name.ends_with(".rec") && !ThreadHeader::is_missing(bytes) {
+            self.threads.push((name, bytes));
+        }
+        Ok(())
+    }
+
+    fn read<T: DeserializeOwned>(&mut self, name: &str, bytes: &[u8]) -> Option<T> {
+        let read = serde_json::from_slice(bytes);
+        read.map_err(|error| self.broken(name, &error)).ok()
+    }
+
+    /// As [`Sorted::read`], of what a process writes at its end. It is empty if the process was killed before.
+    fn read_last<T: DeserializeOwned>(&mut self, name: &str, bytes: &[u8]) -> Option<T> {
+        if bytes.is_empty() {
+            return None;
+        }
+        self.read(name, bytes)
+    }
+
+    fn broken(&mut self, name: &str, error: &impl ToString) {
+        self.problems.push(Problem::Malformed {
+            file: name.to_owned(),
+            error: error.to_string(),
+        });
+    }
+
+    fn into_files(mut self) -> Result<RunFiles<'a>, RunError> {
+        let mut processes = BTreeMap::new();
+        for (key, header) in std::mem::take(&mut self.begins) {
+            let end = self.ends.remove(key);
+            let older = || end.as_ref().map(|e| e.costs.clone());
+            let files = ProcessFiles {
+                header,
+                costs: self.costs.remove(key).or_else(older).unwrap_or_default(),
+                end,
+                threads: vec![],
+            };
+            processes.insert(key.to_owned(), files);
+        }
         // A process that only says why it is not recorded.
-        for (key, end) in ends {
+        for (key, end) in std::mem::take(&mut self.ends) {
             let pid = key.split('.').next().and_then(|pid| pid.parse().ok());
             if let (Some(pid), Some(reason)) = (pid, end.stopped) {
-                problems.push(Problem::Stopped { pid, reason });
+                self.problems.push(Problem::Stopped { pid, reason });
             }
         }
-        for (key, module) in late {
+        for (key, module) in std::mem::take(&mut self.modules) {
             if let Some(process) = processes.get_mut(key) {
                 process.header.modules.push(module);
             }
         }
-        for (key, set) in sets {
+        for (key, set) in std::mem::take(&mut self.sets) {
             if let Some(process) = processes.get_mut(key) {
                 process.header.sets.push(set);
             }
         }
-        for (name, bytes) in threads {
+        self.add_threads(&mut processes);
+        Ok(RunFiles {
+            header: self.header.ok_or(RunError::NoHeader)?,
+            processes: processes.into_values().collect(),
+            names: self.names,
+            problems: self.problems,
+        })
+    }
+
+    /// Gives each process its threads' records.
+    fn add_threads(&mut self, processes: &mut BTreeMap<String, ProcessFiles<'a>>) {
+        for (name, bytes) in std::mem::take(&mut self.threads) {
             let key = match key_of(name, bytes) {
                 Ok(key) => key,
                 Err(error) => {
-                    problems.push(Problem::Malformed {
-                        file: name.to_owned(),
-                        error: error.to_string(),
-                    });
+                    self.broken(name, &error);
                     continue;
                 }
             };
@@ -177,18 +201,12 @@ impl<'a> RunFiles<'a> {
                     name: name.to_owned(),
                     bytes,
                 }),
-                None => problems.push(Problem::NoProcess {
+                None => self.problems.push(Problem::NoProcess {
                     file: name.to_owned(),
                     process: key,
                 }),
             }
         }
-        Ok(RunFiles {
-            header: header.ok_or(RunError::NoHeader)?,
-            processes: processes.into_values().collect(),
-            names,
-            problems,
-        })
     }
 }
 

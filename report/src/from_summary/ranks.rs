@@ -24,53 +24,12 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
     for Built { region, .. } in regions.iter_mut() {
         region.ranks = of_region(region, &recorded);
     }
-    // What a thread works in regions; those that recorded nothing else have none.
-    let mut works: BTreeMap<(u32, u32), f64> = BTreeMap::new();
     let rank_of = |thread: u32| {
         let account = summary.accounts.get(thread as usize)?;
         run.processes.get(account.process as usize)?.mpi_rank
     };
-    for (at, _) in summary.accounts.iter().enumerate() {
-        works.extend(rank_of(at as u32).map(|rank| ((rank, at as u32), 0.0)));
-    }
-    let mut sums: BTreeMap<u32, [f64; 5]> = BTreeMap::new();
-    let of_threads = (regions.iter()).flat_map(|b| {
-        let is_mpi = b.region.construct == Some(Construct::Mpi);
-        let parts = b.region.per_thread.iter().zip(&b.accounts);
-        parts.map(move |(part, account)| (part, account, is_mpi))
-    });
-    for (part, account, is_mpi) in of_threads {
-        if let Some((rank, account)) = part.mpi_rank.zip(*account) {
-            *works.entry((rank, account)).or_default() += part.work_s;
-            let sum = sums.entry(rank).or_default();
-            sum[0] += part.work_s;
-            sum[1] += part.wait_s;
-            sum[2] += part.runtime_s;
-            sum[4] += if is_mpi { part.wait_s } else { 0.0 };
-        }
-    }
-    for stat in summary.regions.iter().filter(|r| r.site.is_none()) {
-        add_serial(summary, stat, &rank_of, &mut sums);
-    }
-    let mut mpi_in: BTreeMap<(u32, bool), u64> = BTreeMap::new();
-    let calls = summary.regions.iter();
-    for stat in calls.filter(|r| r.construct == Some(Construct::Mpi)) {
-        for (&thread, &own) in stat.threads.thread.iter().zip(&stat.threads.own_ns) {
-            if let Some(rank) = rank_of(thread) {
-                *mpi_in.entry((rank, stat.parallel.is_none())).or_default() += own;
-            }
-        }
-    }
-    let mut transfers: BTreeMap<u32, Transfer> = BTreeMap::new();
-    for part in regions.iter().flat_map(|b| &b.region.per_thread) {
-        if let (Some(rank), Some(more)) = (part.mpi_rank, &part.transfer) {
-            transfers.entry(rank).or_default().add(more);
-        }
-    }
-    let mut of_ranks: Works = BTreeMap::new();
-    for (&(rank, _), &work) in &works {
-        of_ranks.entry(rank).or_default().push(work);
-    }
+    let sums = Sums::new(summary, regions, &rank_of);
+    let of_ranks = works(summary, regions, &rank_of);
     let rank = |&rank: &u32| {
         let own = || {
             run.processes
@@ -81,7 +40,8 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
         let end = own().map(|p| p.own_span().1).max().unwrap_or(0);
         let told = told.get(&rank);
         let [work_s, wait_s, runtime_s, serial_s, mpi_s] =
-            sums.get(&rank).copied().unwrap_or_default();
+            sums.times.get(&rank).copied().unwrap_or_default();
+        let mpi_in = |is_serial: bool| sums.mpi_ns.get(&(rank, is_serial)).copied().unwrap_or(0);
         let threads = of_ranks.get(&rank).map_or(&[][..], |t| t);
         Rank {
             rank,
@@ -97,18 +57,16 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
             work_s,
             wait_s,
             mpi_s,
-            mpi_serial_s: mpi_in.get(&(rank, true)).map_or(0.0, |&ns| ns as f64 * NS),
-            mpi_parallel_s: mpi_in.get(&(rank, false)).map_or(0.0, |&ns| ns as f64 * NS),
-            transfer: transfers.get(&rank).copied(),
+            mpi_serial_s: mpi_in(true) as f64 * NS,
+            mpi_parallel_s: mpi_in(false) as f64 * NS,
+            transfer: sums.transfers.get(&rank).copied(),
             runtime_s,
             serial_s,
             imbalance: imbalance(threads.iter().copied()),
         }
     };
     let calls = |is_serial: bool| {
-        let calls = summary.regions.iter();
-        let calls = calls.filter(|r| r.construct == Some(Construct::Mpi));
-        let calls = calls.filter(|r| r.parallel.is_none() == is_serial);
+        let calls = calls(summary).filter(|r| r.parallel.is_none() == is_serial);
         calls.map(RegionStat::own_ns).sum::<u64>() as f64 * NS
     };
     Some(Mpi {
@@ -122,6 +80,76 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
         imbalance_among_threads: among_threads(&of_ranks),
         ranks: recorded.iter().map(rank).collect(),
     })
+}
+
+/// Calls of MPI.
+fn calls(summary: &Summary) -> impl Iterator<Item = &RegionStat> {
+    let all = summary.regions.iter();
+    all.filter(|r| r.construct == Some(Construct::Mpi))
+}
+
+/// What each thread of a rank works in regions; those that recorded nothing else have none.
+fn works(summary: &Summary, regions: &[Built], rank_of: &impl Fn(u32) -> Option<u32>) -> Works {
+    let mut works: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+    for at in 0..summary.accounts.len() as u32 {
+        works.extend(rank_of(at).map(|rank| ((rank, at), 0.0)));
+    }
+    for Built { region, accounts } in regions {
+        for (part, account) in region.per_thread.iter().zip(accounts) {
+            if let Some(key) = part.mpi_rank.zip(*account) {
+                *works.entry(key).or_default() += part.work_s;
+            }
+        }
+    }
+    let mut of_ranks = Works::new();
+    for ((rank, _), work) in works {
+        of_ranks.entry(rank).or_default().push(work);
+    }
+    of_ranks
+}
+
+/// Sums by rank.
+#[derive(Default)]
+struct Sums {
+    /// Seconds of work, waits and runtime in regions, outside of them, and in MPI.
+    times: BTreeMap<u32, [f64; 5]>,
+    /// Nanoseconds in MPI, outside of parallel regions (true) and inside.
+    mpi_ns: BTreeMap<(u32, bool), u64>,
+    transfers: BTreeMap<u32, Transfer>,
+}
+
+impl Sums {
+    fn new(summary: &Summary, regions: &[Built], rank_of: &impl Fn(u32) -> Option<u32>) -> Sums {
+        let mut sums = Sums::default();
+        for Built { region, accounts } in regions {
+            let is_mpi = region.construct == Some(Construct::Mpi);
+            for (part, account) in region.per_thread.iter().zip(accounts) {
+                let Some(rank) = part.mpi_rank else { continue };
+                if account.is_some() {
+                    let sum = sums.times.entry(rank).or_default();
+                    sum[0] += part.work_s;
+                    sum[1] += part.wait_s;
+                    sum[2] += part.runtime_s;
+                    sum[4] += if is_mpi { part.wait_s } else { 0.0 };
+                }
+                if let Some(more) = &part.transfer {
+                    sums.transfers.entry(rank).or_default().add(more);
+                }
+            }
+        }
+        for stat in summary.regions.iter().filter(|r| r.site.is_none()) {
+            add_serial(summary, stat, rank_of, &mut sums.times);
+        }
+        for stat in calls(summary) {
+            for (&thread, &own) in stat.threads.thread.iter().zip(&stat.threads.own_ns) {
+                if let Some(rank) = rank_of(thread) {
+                    let is_serial = stat.parallel.is_none();
+                    *sums.mpi_ns.entry((rank, is_serial)).or_default() += own;
+                }
+            }
+        }
+        sums
+    }
 }
 
 /// Adds the time that threads which start regions spend outside of them.

@@ -53,34 +53,11 @@ pub(super) fn region(
         return None;
     }
     let at = &summary.sites[site as usize];
-    let (mut total, mut xus) = (Split::default(), Xus::default());
-    let mut threads: BTreeMap<u32, (u64, Split)> = BTreeMap::new();
-    for stat in stats {
-        let columns = &stat.threads;
-        let is_xu = stat.construct.is_none_or(Construct::is_xu);
-        for (row, &thread) in columns.thread.iter().enumerate() {
-            let part = split(stat.construct, columns.own_ns[row], columns.extent[row]);
-            let of_thread = threads.entry(thread).or_default();
-            total += part;
-            of_thread.1 += part;
-            if is_xu {
-                of_thread.0 += columns.count[row];
-                xus.add(
-                    columns.count[row],
-                    columns.own_ns[row],
-                    columns.min_ns[row],
-                    columns.max_ns[row],
-                );
-            }
-        }
-    }
-    // What workers wait between fork and join is in their outermost intervals, but belongs here.
-    for stat in summary.parallel_at(site) {
-        for (&thread, &ns) in stat.workers.thread.iter().zip(&stat.workers.ns) {
-            total.wait += ns;
-            threads.entry(thread).or_default().1.wait += ns;
-        }
-    }
+    let Sums {
+        total,
+        xus,
+        threads,
+    } = sums(summary, site, stats);
     let construct = main_construct(at.construct, stats);
     let wall = |r: &&&RegionStat| r.construct.is_some_and(Construct::is_fork);
     let wall_ns: u64 = stats.iter().filter(wall).map(|r| r.wall_ns()).sum();
@@ -163,6 +140,43 @@ pub(super) fn region(
         region,
         accounts: threads.keys().map(account).collect(),
     })
+}
+
+/// Own times at a site.
+#[derive(Default)]
+struct Sums {
+    total: Split,
+    xus: Xus,
+    /// Units and times of each thread.
+    threads: BTreeMap<u32, (u64, Split)>,
+}
+
+fn sums(summary: &Indexed<'_>, site: u32, stats: &[&RegionStat]) -> Sums {
+    let mut sums = Sums::default();
+    for stat in stats {
+        let columns = &stat.threads;
+        let is_xu = stat.construct.is_none_or(Construct::is_xu);
+        for (row, &thread) in columns.thread.iter().enumerate() {
+            let (count, own_ns) = (columns.count[row], columns.own_ns[row]);
+            let part = split(stat.construct, own_ns, columns.extent[row]);
+            let of_thread = sums.threads.entry(thread).or_default();
+            sums.total += part;
+            of_thread.1 += part;
+            if is_xu {
+                of_thread.0 += count;
+                let (min_ns, max_ns) = (columns.min_ns[row], columns.max_ns[row]);
+                sums.xus.add(count, own_ns, min_ns, max_ns);
+            }
+        }
+    }
+    // What workers wait between fork and join is in their outermost intervals, but belongs here.
+    for stat in summary.parallel_at(site) {
+        for (&thread, &ns) in stat.workers.thread.iter().zip(&stat.workers.ns) {
+            sums.total.wait += ns;
+            sums.threads.entry(thread).or_default().1.wait += ns;
+        }
+    }
+    sums
 }
 
 #[derive(Default)]

@@ -1,12 +1,10 @@
 //! The report as JSON: the model, and sentences made of it for people that read JSON.
 
-use crate::model::{
-    CallPath, Lock, Loss, ParallelOverhead, ProbeTime, REPORT_VERSION, Region, Report, Running,
-    Scaling, UnmatchedXus,
-};
+use crate::model::{REPORT_VERSION, Report};
 use crate::words;
-use serde::ser::SerializeMap;
+use serde::ser::Error;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 /// A report with its sentences, to be serialised. What [`Report`] reads back of it are the values; sentences follow from these.
 #[derive(Debug, Clone, Copy)]
@@ -134,157 +132,79 @@ pub(super) struct UnmatchedWords {
     reason: String,
 }
 
-/// Values, and words beside them.
-#[derive(Serialize)]
-struct With<'a, T: Serialize, W: Serialize> {
-    #[serde(flatten)]
-    values: &'a T,
-    #[serde(flatten)]
-    words: W,
-}
-
-/// A list whose elements get words.
-struct List<'a, T, F>(&'a [T], F);
-
-impl<T: Serialize, W: Serialize, F: Fn(&T) -> W> Serialize for List<'_, T, F> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|values| With {
-            values,
-            words: (self.1)(values),
-        }))
-    }
-}
-
-fn with<'a, T: Serialize, W: Serialize>(
-    values: &'a Option<T>,
-    words: impl Fn(&T) -> W,
-) -> Option<With<'a, T, W>> {
-    values.as_ref().map(|values| With {
-        values,
-        words: words(values),
-    })
-}
-
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Every field is named: one that is added to the model is missed here by the compiler.
-        let Report {
-            version,
-            program,
-            args,
-            host,
-            threads,
-            duration_s,
-            lifetime_s,
-            available_s,
-            parallel_s,
-            coverage,
-            serial_share,
-            speedup_limit,
-            xus,
-            runs,
-            modules,
-            events,
-            uncounted,
-            thread_time_s,
-            probes,
-            regions,
-            call_paths,
-            contexts,
-            locks,
-            region_counts,
-            running,
-            serial,
-            mpi,
-            overheads,
-            account,
-            losses,
-            losses_of_s,
-            lost_s,
-            lost_is_least,
-            scaling,
-            properties,
-            accounting,
-            strategy,
-            unmatched,
-            shortcomings,
-        } = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        macro_rules! put {
-            ($($name:ident),*) => { $(map.serialize_entry(stringify!($name), $name)?;)* };
-        }
-        put!(
-            version, program, args, host, threads, duration_s, lifetime_s
-        );
-        put!(
-            available_s,
-            parallel_s,
-            coverage,
-            serial_share,
-            speedup_limit,
-            xus,
-            runs,
-            modules,
-            events
-        );
-        if !uncounted.is_empty() {
-            put!(uncounted);
-        }
-        put!(thread_time_s);
-        let words = |p: &ProbeTime| ProbesWords {
-            most: p.most_at.as_ref().map(words::most),
-            command: (p.remedy.as_ref()).map(|remedy| words::command(self.0, remedy)),
-        };
-        map.serialize_entry("probes", &with(probes, words))?;
-        let words = |r: &Region| RegionWords {
-            doubt: r.doubt_kind.map(words::doubt),
-        };
-        map.serialize_entry("regions", &List(regions, words))?;
-        let words = |p: &CallPath| CallPathWords {
-            called_from: p.context.and_then(|c| words::called_from(contexts, c)),
-        };
-        map.serialize_entry("call_paths", &List(call_paths, words))?;
-        put!(contexts);
-        let words = |l: &Lock| LockWords {
-            name: words::locks::lock(l),
-        };
-        map.serialize_entry("locks", &List(locks, words))?;
-        put!(region_counts);
-        let words = |r: &Running| RunningWords {
-            told: words::told(r),
-        };
-        map.serialize_entry("running", &with(running, words))?;
-        put!(serial);
-        if mpi.is_some() {
-            put!(mpi);
-        }
-        let words = |o: &ParallelOverhead| OverheadWords {
-            incomplete: words::incomplete(&o.incomplete_because),
-        };
-        map.serialize_entry("overheads", &List(overheads, words))?;
-        put!(account);
-        let words = |l: &Loss| LossWords {
-            told: words::cause(self.0, l),
-            remedy: words::remedy(self.0, l),
-        };
-        map.serialize_entry("losses", &List(losses, words))?;
-        put!(losses_of_s);
-        put!(lost_s);
-        put!(lost_is_least);
-        let words = |s: &Scaling| ScalingWords {
-            told: words::prediction(self.0, s),
-        };
-        map.serialize_entry("scaling", &with(scaling, words))?;
-        put!(properties, accounting, strategy);
-        let words = |u: &UnmatchedXus| UnmatchedWords {
-            reason: words::reason(u),
-        };
-        map.serialize_entry("unmatched", &List(unmatched, words))?;
-        put!(shortcomings);
-        let ReportWords { notes } = ReportWords {
-            notes: words::notes(self.0),
-        };
-        map.serialize_entry("notes", &notes)?;
-        map.end()
+        with_words(self.0)
+            .map_err(S::Error::custom)?
+            .serialize(serializer)
     }
+}
+
+/// The model's values, and words beside them.
+fn with_words(report: &Report) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(report)?;
+    add(&mut value, || ReportWords {
+        notes: words::notes(report),
+    })?;
+    if let Some(probes) = &report.probes {
+        add(&mut value["probes"], || ProbesWords {
+            most: probes.most_at.as_ref().map(words::most),
+            command: (probes.remedy.as_ref()).map(|remedy| words::command(report, remedy)),
+        })?;
+    }
+    if let Some(running) = &report.running {
+        add(&mut value["running"], || RunningWords {
+            told: words::told(running),
+        })?;
+    }
+    if let Some(scaling) = &report.scaling {
+        add(&mut value["scaling"], || ScalingWords {
+            told: words::prediction(report, scaling),
+        })?;
+    }
+    add_each(&mut value["regions"], &report.regions, |r| RegionWords {
+        doubt: r.doubt_kind.map(words::doubt),
+    })?;
+    add_each(&mut value["call_paths"], &report.call_paths, |p| {
+        CallPathWords {
+            called_from: (p.context).and_then(|c| words::called_from(&report.contexts, c)),
+        }
+    })?;
+    add_each(&mut value["locks"], &report.locks, |l| LockWords {
+        name: words::locks::lock(l),
+    })?;
+    add_each(&mut value["overheads"], &report.overheads, |o| {
+        OverheadWords {
+            incomplete: words::incomplete(&o.incomplete_because),
+        }
+    })?;
+    add_each(&mut value["losses"], &report.losses, |l| LossWords {
+        told: words::cause(report, l),
+        remedy: words::remedy(report, l),
+    })?;
+    add_each(&mut value["unmatched"], &report.unmatched, |u| {
+        UnmatchedWords {
+            reason: words::reason(u),
+        }
+    })?;
+    Ok(value)
+}
+
+/// Adds fields to an object.
+fn add<W: Serialize>(value: &mut Value, words: impl FnOnce() -> W) -> serde_json::Result<()> {
+    if let (Value::Object(fields), Value::Object(more)) = (value, serde_json::to_value(words())?) {
+        fields.extend(more);
+    }
+    Ok(())
+}
+
+/// Adds fields to each element of a list, which stands for one of `values`.
+fn add_each<T, W: Serialize>(
+    list: &mut Value,
+    values: &[T],
+    words: impl Fn(&T) -> W,
+) -> serde_json::Result<()> {
+    let list = list.as_array_mut().into_iter().flatten();
+    list.zip(values)
+        .try_for_each(|(value, of)| add(value, || words(of)))
 }

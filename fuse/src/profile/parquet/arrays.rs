@@ -104,6 +104,14 @@ pub(super) fn arrays(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
             true,
         ));
     }
+    columns.extend(events(profile));
+    Ok(columns)
+}
+
+/// Each event's counts, the run that they come from, and the rows there where that is not a matter of labels alone.
+fn events(profile: &Profile) -> Vec<Column> {
+    let xus = &profile.xus;
+    let mut columns = vec![];
     for (at, (event, &origin)) in xus.events.iter().zip(&profile.origins).enumerate() {
         let nulls = event.present.as_ref().map(|p| NullBuffer::from(p.clone()));
         let values = UInt64Array::new(event.values.clone().into(), nulls);
@@ -123,7 +131,7 @@ pub(super) fn arrays(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
             ));
         }
     }
-    Ok(columns)
+    columns
 }
 
 fn column(

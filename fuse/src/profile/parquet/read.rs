@@ -7,7 +7,7 @@ use crate::summary::Summary;
 use crate::table::{EventColumn, ProcessId, XuTable};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take;
@@ -201,173 +201,177 @@ fn first(batch: &RecordBatch, version: u8) -> Result<Vec<i64>, ProfileError> {
     Ok(both.map(|(a, b)| a.or(b).unwrap_or_default()).collect())
 }
 
+/// One piece of a profile's table, read column by column.
+struct Piece<'a> {
+    batch: &'a RecordBatch,
+    summary: &'a Summary,
+    version: u8,
+}
+
 fn table(
     batch: &RecordBatch,
     summary: &Summary,
     version: u8,
 ) -> Result<(XuTable, Vec<u16>), ProfileError> {
-    let by_version = |names: [&'static str; 2]| names[usize::from(version > 1)];
-    let rows = batch.num_rows();
-    let u32s = |name: &str| get(batch, name, &DataType::UInt32);
-    let u64s = |name: &str| get(batch, name, &DataType::UInt64);
-    let i64s = |name: &str| get(batch, name, &DataType::Int64);
-    let utf8 = |name: &str| get(batch, name, &DataType::Utf8);
-
-    let mut xus = XuTable {
+    let piece = Piece {
+        batch,
+        summary,
+        version,
+    };
+    let (process, processes) = piece.processes()?;
+    let (label, labels) = piece.labels()?;
+    let (events, origins) = piece.events()?;
+    let xus = XuTable {
         sites: Arc::new(summary.sites.clone()),
-        ..XuTable::default()
+        site: piece.sites()?,
+        construct: piece.constructs()?,
+        label,
+        labels: Arc::new(labels),
+        process,
+        processes,
+        thread: piece.numbers::<UInt32Type>("thread")?,
+        parts: piece.numbers::<UInt32Type>("parts")?,
+        own_ns: piece.numbers::<UInt64Type>(piece.by_version(["duration_ns", "own_ns"]))?,
+        t0_ns: piece.numbers::<Int64Type>("start_ns")?,
+        t1_ns: piece.numbers::<Int64Type>("end_ns")?,
+        first: first(batch, version)?,
+        iterations: piece.numbers_or::<UInt64Type>("iterations", 0)?,
+        cpu: piece.numbers_or::<UInt16Type>("cpu", u16::MAX)?,
+        disturbed: piece.disturbed()?,
+        confidence: piece.confidence()?,
+        events,
     };
-    xus.thread = u32s("thread")?
-        .as_primitive::<UInt32Type>()
-        .values()
-        .to_vec();
-    xus.parts = u32s("parts")?
-        .as_primitive::<UInt32Type>()
-        .values()
-        .to_vec();
-    xus.own_ns = u64s(by_version(["duration_ns", "own_ns"]))?
-        .as_primitive::<UInt64Type>()
-        .values()
-        .to_vec();
-    xus.t0_ns = i64s("start_ns")?
-        .as_primitive::<Int64Type>()
-        .values()
-        .to_vec();
-    xus.t1_ns = i64s("end_ns")?
-        .as_primitive::<Int64Type>()
-        .values()
-        .to_vec();
-    xus.disturbed = match batch.column_by_name("disturbed") {
-        Some(_) => {
-            let marks = get(batch, "disturbed", &DataType::Boolean)?;
-            marks.as_boolean().iter().collect()
+    Ok((xus, origins))
+}
+
+impl Piece<'_> {
+    /// A column's name in the first layout, or in later ones.
+    fn by_version(&self, names: [&'static str; 2]) -> &'static str {
+        names[usize::from(self.version > 1)]
+    }
+
+    fn strings(&self, name: &str) -> Result<ArrayRef, ProfileError> {
+        get(self.batch, name, &DataType::Utf8)
+    }
+
+    /// A column without missing values.
+    fn numbers<T: ArrowPrimitiveType>(&self, name: &str) -> Result<Vec<T::Native>, ProfileError> {
+        let column = get(self.batch, name, &T::DATA_TYPE)?;
+        Ok(column.as_primitive::<T>().values().to_vec())
+    }
+
+    /// A column with missing values.
+    fn numbers_or<T: ArrowPrimitiveType>(
+        &self,
+        name: &str,
+        missing: T::Native,
+    ) -> Result<Vec<T::Native>, ProfileError> {
+        let column = get(self.batch, name, &T::DATA_TYPE)?;
+        let values = column.as_primitive::<T>().iter();
+        Ok(values.map(|value| value.unwrap_or(missing)).collect())
+    }
+
+    /// Layouts of before rseq marks have no such column.
+    fn disturbed(&self) -> Result<Vec<Option<bool>>, ProfileError> {
+        if self.batch.column_by_name("disturbed").is_none() {
+            return Ok(vec![None; self.batch.num_rows()]);
         }
-        None => vec![None; rows],
-    };
-    if batch.column_by_name("confidence").is_some() {
-        let shares = get(batch, "confidence", &DataType::Float32)?;
+        let marks = get(self.batch, "disturbed", &DataType::Boolean)?;
+        Ok(marks.as_boolean().iter().collect())
+    }
+
+    /// In percent; `None`: the rows are not combined by behaviour.
+    fn confidence(&self) -> Result<Option<Vec<u8>>, ProfileError> {
+        if self.batch.column_by_name("confidence").is_none() {
+            return Ok(None);
+        }
+        let shares = get(self.batch, "confidence", &DataType::Float32)?;
         let shares = shares.as_primitive::<Float32Type>();
         let percent = |share: Option<f32>| (share.unwrap_or(0.0) * 100.0).round() as u8;
-        xus.confidence = Some(shares.iter().map(percent).collect());
+        Ok(Some(shares.iter().map(percent).collect()))
     }
-    let iterations = u64s("iterations")?;
-    xus.iterations = iterations
-        .as_primitive::<UInt64Type>()
-        .iter()
-        .map(Option::unwrap_or_default)
-        .collect();
-    xus.first = first(batch, version)?;
-    let cpu = get(batch, "cpu", &DataType::UInt16)?;
-    xus.cpu = cpu
-        .as_primitive::<UInt16Type>()
-        .iter()
-        .map(|c| c.unwrap_or(u16::MAX))
-        .collect();
-    let kind = utf8(by_version(["construct", "kind"]))?;
-    let by_name = |name: &str| Construct::ALL.iter().copied().find(|c| c.name() == name);
-    xus.construct = kind
-        .as_string::<i32>()
-        .iter()
-        .map(|c| c.and_then(by_name))
-        .collect();
 
-    // The summary of a run has all its processes; a foreign table's has none.
-    let (pid, number) = (
-        u32s("process")?,
-        get(batch, "process_number", &DataType::UInt16)?,
-    );
-    xus.process = number.as_primitive::<UInt16Type>().values().to_vec();
-    xus.processes = summary.processes.clone();
-    for (&pid, &number) in pid
-        .as_primitive::<UInt32Type>()
-        .values()
-        .iter()
-        .zip(&xus.process)
-    {
-        while xus.processes.len() <= number as usize {
-            xus.processes.push(ProcessId {
-                pid,
-                mpi_rank: None,
-                ordinal: 0,
-            });
+    fn constructs(&self) -> Result<Vec<Option<Construct>>, ProfileError> {
+        let names = self.strings(self.by_version(["construct", "kind"]))?;
+        let by_name = |name: &str| Construct::ALL.iter().copied().find(|c| c.name() == name);
+        let names = names.as_string::<i32>().iter();
+        Ok(names.map(|name| name.and_then(by_name)).collect())
+    }
+
+    /// Each row's process, and what is known of the processes. The summary of a run has all of them; a foreign table's has none.
+    fn processes(&self) -> Result<(Vec<u16>, Vec<ProcessId>), ProfileError> {
+        let pid = self.numbers::<UInt32Type>("process")?;
+        let number = self.numbers::<UInt16Type>("process_number")?;
+        let mut processes = self.summary.processes.clone();
+        for (&pid, &number) in pid.iter().zip(&number) {
+            while processes.len() <= number as usize {
+                processes.push(ProcessId {
+                    pid,
+                    mpi_rank: None,
+                    ordinal: 0,
+                });
+            }
         }
+        Ok((number, processes))
     }
 
-    let (name, module) = (utf8("type")?, utf8("module")?);
-    let known: HashMap<(&str, &str), u32> = summary
-        .sites
-        .iter()
-        .enumerate()
-        .map(|(at, site)| (site.key(), at as u32))
-        .collect();
-    let (name, module) = (name.as_string::<i32>(), module.as_string::<i32>());
-    for row in 0..rows {
-        let key = (
-            if module.is_null(row) {
-                ""
-            } else {
-                module.value(row)
-            },
-            name.value(row),
-        );
-        let site = if name.is_null(row) {
-            None
-        } else {
-            known.get(&key).copied()
+    /// Each row's site, as its position in the summary's; `u32::MAX`: none.
+    fn sites(&self) -> Result<Vec<u32>, ProfileError> {
+        let sites = self.summary.sites.iter().zip(0..);
+        let known: HashMap<(&str, &str), u32> = sites.map(|(s, at)| (s.key(), at)).collect();
+        let (names, modules) = (self.strings("type")?, self.strings("module")?);
+        let (names, modules) = (names.as_string::<i32>(), modules.as_string::<i32>());
+        let site = |(name, module): (Option<&str>, Option<&str>)| {
+            let known = known.get(&(module.unwrap_or(""), name?));
+            known.copied()
         };
-        xus.site.push(site.unwrap_or(u32::MAX));
+        let rows = names.iter().zip(modules.iter());
+        Ok(rows.map(|row| site(row).unwrap_or(u32::MAX)).collect())
     }
 
-    let (label, hash) = (
-        utf8("label")?,
-        get(batch, "label_hash", &DataType::FixedSizeBinary(16))?,
-    );
-    let (label, hash) = (label.as_string::<i32>(), hash.as_fixed_size_binary());
-    let (mut labels, mut components) = (Labels::default(), vec![]);
-    for row in 0..rows {
-        xus.label.push(if hash.is_null(row) {
-            LabelId::NONE
-        } else if label.is_null(row) {
-            let hash: [u8; 16] = hash.value(row).try_into().expect("16 bytes by its type");
-            labels.push_opaque(LabelHash(u128::from_be_bytes(hash)))
-        } else {
-            parse_into(label.value(row), &mut components)
+    fn labels(&self) -> Result<(Vec<LabelId>, Labels), ProfileError> {
+        let text = self.strings("label")?;
+        let hash = get(self.batch, "label_hash", &DataType::FixedSizeBinary(16))?;
+        let (text, hash) = (text.as_string::<i32>(), hash.as_fixed_size_binary());
+        let (mut labels, mut components) = (Labels::default(), vec![]);
+        let mut label = |row: usize| {
+            if hash.is_null(row) {
+                return Ok(LabelId::NONE);
+            }
+            if text.is_null(row) {
+                let hash: [u8; 16] = hash.value(row).try_into().expect("16 bytes by its type");
+                return Ok(labels.push_opaque(LabelHash(u128::from_be_bytes(hash))));
+            }
+            parse_into(text.value(row), &mut components)
                 .map_err(|_| ProfileError::Column("label".to_owned()))?;
-            labels.push(LabelId::NONE, &components)
-        });
+            Ok(labels.push(LabelId::NONE, &components))
+        };
+        let rows = 0..self.batch.num_rows();
+        let ids = rows.map(&mut label).collect::<Result<_, ProfileError>>()?;
+        Ok((ids, labels))
     }
-    xus.labels = Arc::new(labels);
 
-    let mut origins = Vec::new();
-    for field in batch.schema().fields() {
-        let column = field.name();
-        if is_fixed(column, version) {
-            continue;
+    /// The events' columns, and the run that each was counted in.
+    fn events(&self) -> Result<(Vec<EventColumn>, Vec<u16>), ProfileError> {
+        let (mut events, mut origins) = (vec![], vec![]);
+        for field in self.batch.schema_ref().fields() {
+            let column = field.name();
+            if is_fixed(column, self.version) {
+                continue;
+            }
+            let event = event_of(column, self.version);
+            let values = get(self.batch, column, &DataType::UInt64)?;
+            let values = values.as_primitive::<UInt64Type>();
+            events.push(EventColumn {
+                name: event.to_owned(),
+                present: values.nulls().map(|n| n.iter().collect()),
+                values: values.iter().map(Option::unwrap_or_default).collect(),
+            });
+            let origin = self.numbers::<UInt16Type>(&format!("{ORIGIN_PREFIX}{event}"))?;
+            // Without rows only the summary knows.
+            let known = || self.summary.events.iter().find(|e| e.name == event)?.run;
+            origins.push(origin.first().copied().or_else(known).unwrap_or(0));
         }
-        let event = event_of(column, version);
-        let values = u64s(column)?;
-        let values = values.as_primitive::<UInt64Type>();
-        xus.events.push(EventColumn {
-            name: event.to_owned(),
-            present: values.nulls().map(|n| n.iter().collect()),
-            values: values.iter().map(Option::unwrap_or_default).collect(),
-        });
-        let origin = get(batch, &format!("{ORIGIN_PREFIX}{event}"), &DataType::UInt16)?;
-        // Without rows only the summary knows.
-        let known = summary
-            .events
-            .iter()
-            .find(|e| e.name == event)
-            .and_then(|e| e.run);
-        origins.push(
-            origin
-                .as_primitive::<UInt16Type>()
-                .values()
-                .first()
-                .copied()
-                .or(known)
-                .unwrap_or(0),
-        );
+        Ok((events, origins))
     }
-    Ok((xus, origins))
 }

@@ -25,6 +25,12 @@ pub(super) struct Judge<'d> {
     quantiles: Quantiles,
 }
 
+/// What is told of a place.
+enum Judged {
+    Hit(Hit),
+    Doubt(Doubt),
+}
+
 impl<'d> Judge<'d> {
     pub(super) fn new(diff: &'d Diff, a: &'d Side, b: &'d Side, strict: bool) -> Judge<'d> {
         let by_key = |side: &'d Side| side.regions.iter().map(|r| (&r.key, r)).collect();
@@ -174,6 +180,46 @@ impl<'d> Judge<'d> {
         wanted: &Quantity,
         places: &[Place<'d>],
     ) -> Result<(Vec<Hit>, Vec<Doubt>), Problem> {
+        let drafts = self.drafts(gate, wanted, places)?;
+        if drafts.is_empty() {
+            let has = |values: &Values| {
+                let meant = select::meant(wanted, false, [values, values]);
+                values.contains_key(&meant)
+            };
+            let side = if places.iter().any(|p| has(&p.a)) {
+                self.b
+            } else {
+                self.a
+            };
+            let only = places.first().filter(|_| places.len() == 1);
+            return Err(self.not_measured(side, wanted, only));
+        }
+        let tests = |draft: &Draft| {
+            let of_total = matches!(draft.compared, Compared::Noisy(_));
+            usize::from(of_total) + usize::from(draft.by_units.is_some())
+        };
+        let level = LEVEL / drafts.iter().map(tests).sum::<usize>().max(1) as f64;
+        let (mut hits, mut doubts) = (vec![], vec![]);
+        for draft in drafts {
+            match self.judged(gate, draft, level) {
+                Some(Judged::Hit(hit)) => hits.push(hit),
+                Some(Judged::Doubt(doubt)) => doubts.push(doubt),
+                None => {}
+            }
+        }
+        hits.sort_by(|x, y| size(y).abs().total_cmp(&size(x).abs()));
+        let visible = |doubt: &Doubt| doubt.could_see.map_or(f64::INFINITY, f64::abs);
+        doubts.sort_by(|x, y| visible(y).total_cmp(&visible(x)));
+        Ok((hits, doubts))
+    }
+
+    /// What was measured on both sides, at each place.
+    fn drafts(
+        &self,
+        gate: &Gate,
+        wanted: &Quantity,
+        places: &[Place<'d>],
+    ) -> Result<Vec<Draft>, Problem> {
         let mut drafts: Vec<Draft> = vec![];
         let mut one_run = None;
         for place in places {
@@ -228,68 +274,37 @@ impl<'d> Judge<'d> {
                 by_units,
             });
         }
-        if let Some(problem) = one_run {
-            return Err(problem);
-        }
-        if drafts.is_empty() {
-            let has = |values: &Values| {
-                let meant = select::meant(wanted, false, [values, values]);
-                values.contains_key(&meant)
-            };
-            let side = if places.iter().any(|p| has(&p.a)) {
-                self.b
-            } else {
-                self.a
-            };
-            return Err(self.not_measured(
-                side,
-                wanted,
-                places.first().filter(|_| places.len() == 1),
-            ));
-        }
-        let tests = |draft: &Draft| {
-            let of_total = matches!(draft.compared, Compared::Noisy(_));
-            usize::from(of_total) + usize::from(draft.by_units.is_some())
-        };
-        let level = LEVEL / drafts.iter().map(tests).sum::<usize>().max(1) as f64;
-        let (mut hits, mut doubts) = (vec![], vec![]);
-        for draft in drafts {
-            let Draft {
-                mut hit,
-                compared,
-                by_units,
-            } = draft;
-            let is_beyond = gate.comparison.holds(size(&hit), gate.limit);
-            if let Compared::Noisy(noisy) = compared {
-                hit.p = Some(noisy.p());
-                let is_known = self.strict || (is_beyond && self.is_certain(gate, &noisy, level));
-                if !is_known {
-                    let doubt = self.doubt(gate, &hit, &noisy, level);
-                    // A few instructions more are no change, so they are no doubt.
-                    let total = &self.a.total;
-                    let doubt = doubt.filter(|d| {
-                        let size = d.could_see.map(|share| share.abs() * noisy.value(0));
-                        !size.is_some_and(|s| is_retried(&d.quantity, [0.0, s], total))
-                    });
-                    let units = by_units.filter(|(hit, noisy)| {
-                        let is_beyond = gate.comparison.holds(size(hit), gate.limit);
-                        is_beyond && self.is_certain(gate, noisy, level)
-                    });
-                    match (doubt, units) {
-                        (Some(_), Some((hit, _))) => hits.push(hit),
-                        (doubt, _) => doubts.extend(doubt),
-                    }
-                    continue;
-                }
-            }
-            if is_beyond {
-                hits.push(hit);
+        one_run.map_or(Ok(drafts), Err)
+    }
+
+    /// Whether a change is beyond the limit, or may be; `None`: it isn't. `level`: of each test.
+    fn judged(&mut self, gate: &Gate, draft: Draft, level: f64) -> Option<Judged> {
+        let Draft {
+            mut hit,
+            compared,
+            by_units,
+        } = draft;
+        let is_beyond = gate.comparison.holds(size(&hit), gate.limit);
+        if let Compared::Noisy(noisy) = compared {
+            hit.p = Some(noisy.p());
+            let is_known = self.strict || (is_beyond && self.is_certain(gate, &noisy, level));
+            if !is_known {
+                // A few instructions more are no change, so they are no doubt.
+                let doubt = self.doubt(gate, &hit, &noisy, level).filter(|d| {
+                    let size = d.could_see.map(|share| share.abs() * noisy.value(0));
+                    !size.is_some_and(|s| is_retried(&d.quantity, [0.0, s], &self.a.total))
+                })?;
+                let units = by_units.filter(|(hit, noisy)| {
+                    let is_beyond = gate.comparison.holds(size(hit), gate.limit);
+                    is_beyond && self.is_certain(gate, noisy, level)
+                });
+                return Some(match units {
+                    Some((hit, _)) => Judged::Hit(hit),
+                    None => Judged::Doubt(doubt),
+                });
             }
         }
-        hits.sort_by(|x, y| size(y).abs().total_cmp(&size(x).abs()));
-        let visible = |doubt: &Doubt| doubt.could_see.map_or(f64::INFINITY, f64::abs);
-        doubts.sort_by(|x, y| visible(y).total_cmp(&visible(x)));
-        Ok((hits, doubts))
+        is_beyond.then_some(Judged::Hit(hit))
     }
 
     /// Why nothing is known of something that is not certain; `None` if it is known not to be beyond the limit.

@@ -3,7 +3,7 @@
 use super::rows::{Caller, Row};
 use super::shares::class_id;
 use super::{Context, source, title};
-use crate::model::{Class, LargestUnit, Loss, ParallelOverhead, Region, RegionThread};
+use crate::model::{Class, LargestUnit, Lock, Loss, ParallelOverhead, Region, RegionThread};
 use crate::units::{SiteUnits, Unit};
 use crate::words;
 use ompfuse_format::Construct;
@@ -102,42 +102,10 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
     if let Some(predicted) = predicted(context, row) {
         put("predicted", predicted);
     }
-    if let Some(mutex) = region.mutex {
-        let one = |t: &RegionThread| {
-            let m = t.mutex?;
-            Some(json!([
-                name(t),
-                m.entries,
-                short(m.enter_s),
-                maybe(m.held_s),
-                maybe(m.exit_s)
-            ]))
-        };
-        let threads = region.per_thread.iter().filter_map(one);
-        put(
-            "mutex",
-            json!({
-                "entries": mutex.entries, "enter": short(mutex.enter_s),
-                "held": maybe(mutex.held_s), "exit": maybe(mutex.exit_s),
-                "threads": threads.collect::<Vec<_>>(),
-            }),
-        );
+    if let Some(mutex) = of_mutex(region) {
+        put("mutex", mutex);
     }
-    let of_region = context.merged.locks.iter();
-    let of_region = of_region.filter(|l| l.regions.contains(&region.id));
-    let locks: Vec<Value> = of_region
-        .take(MOST_LOCKS)
-        .map(|lock| {
-            json!([
-                words::locks::lock(lock),
-                lock.threads,
-                lock.times.entries,
-                short(lock.times.enter_s),
-                maybe(lock.times.held_s),
-                maybe(lock.times.exit_s)
-            ])
-        })
-        .collect();
+    let locks = locks(context, region);
     if !locks.is_empty() {
         put("locks", Value::from(locks));
     }
@@ -162,6 +130,44 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
         (None, None) => {}
     }
     value
+}
+
+/// What threads waited at a critical section or lock, and held it.
+fn of_mutex(region: &Region) -> Option<Value> {
+    let mutex = region.mutex?;
+    let one = |t: &RegionThread| {
+        let m = t.mutex?;
+        Some(json!([
+            name(t),
+            m.entries,
+            short(m.enter_s),
+            maybe(m.held_s),
+            maybe(m.exit_s)
+        ]))
+    };
+    let threads = region.per_thread.iter().filter_map(one);
+    Some(json!({
+        "entries": mutex.entries, "enter": short(mutex.enter_s),
+        "held": maybe(mutex.held_s), "exit": maybe(mutex.exit_s),
+        "threads": threads.collect::<Vec<_>>(),
+    }))
+}
+
+/// The locks of a region.
+fn locks(context: &Context<'_>, region: &Region) -> Vec<Value> {
+    let all = context.merged.locks.iter();
+    let of_region = all.filter(|lock| lock.regions.contains(&region.id));
+    let one = |lock: &Lock| {
+        json!([
+            words::locks::lock(lock),
+            lock.threads,
+            lock.times.entries,
+            short(lock.times.enter_s),
+            maybe(lock.times.held_s),
+            maybe(lock.times.exit_s)
+        ])
+    };
+    of_region.take(MOST_LOCKS).map(one).collect()
 }
 
 /// What a thread is called: its number, behind the rank or process where there are several.

@@ -43,15 +43,23 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         names.iter().map(|&name| EventColumn::Count(name)).collect();
     columns.extend(per_cycle(report));
     columns.extend(by_code(report));
-    let listed = options.top.min(EVENT_ROWS);
-    let regions: Vec<&Region> = report
-        .regions
-        .iter()
-        .filter(|r| !r.events.is_empty())
-        .take(listed)
-        .collect();
     let mut text = titled("Events", "own counts, all threads", options);
-    let mut rest = &columns[..];
+    text.push_str(&tables(report, &columns, options));
+    let notes = notes(report, &names, &partly, &never);
+    for line in notes.into_iter().chain(uncounted(report)) {
+        text.push_str(&wrap(&line, options.width, "  "));
+    }
+    Some(text)
+}
+
+/// The counts of each region, as many columns in a table as fit.
+fn tables(report: &Report, columns: &[EventColumn<'_>], options: TextOptions) -> String {
+    let with_counts = report.regions.iter().filter(|r| !r.events.is_empty());
+    let listed = options.top.min(EVENT_ROWS);
+    let regions: Vec<&Region> = with_counts.take(listed).collect();
+    let serial = &report.serial.events;
+    let mut text = String::new();
+    let mut rest = columns;
     while !rest.is_empty() {
         // Beside number, construct and place.
         let mut room = options.width.saturating_sub(46);
@@ -71,75 +79,57 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         let counts = |events: &BTreeMap<String, u64>, time: Option<f64>| {
             now.iter().map(|c| c.text(events, time)).collect::<Vec<_>>()
         };
-        let mut rows: Vec<Vec<String>> = regions
-            .iter()
-            .map(|r| {
-                [
-                    vec![r.id.to_string(), kind(r), location(r)],
-                    counts(&r.events, Some(r.work_s)),
-                ]
-                .concat()
-            })
-            .collect();
+        let of_region = |r: &&Region| {
+            let place = vec![r.id.to_string(), kind(r), location(r)];
+            [place, counts(&r.events, Some(r.work_s))].concat()
+        };
+        let mut rows: Vec<Vec<String>> = regions.iter().map(of_region).collect();
         if !serial.is_empty() {
-            let place = ["", "serial, idle", "outside constructs"]
-                .map(str::to_owned)
-                .to_vec();
+            let place = ["", "serial, idle", "outside constructs"];
+            let place = place.map(str::to_owned).to_vec();
             rows.push([place, counts(serial, None)].concat());
         }
         text.push_str(&laid_out(&header, rows, options));
     }
+    text
+}
+
+/// How far the counts can be relied on. `names`: events in the tables; `partly`: those without a sum; `never`: those that didn't happen.
+fn notes(report: &Report, names: &[&str], partly: &[&str], never: &[&str]) -> Vec<String> {
+    let mut notes = vec![];
     let inside = |e: &&EventState| names.contains(&e.name.as_str()) && e.probe_inside > Some(0);
-    let probes: Vec<String> = report
-        .events
-        .iter()
-        .filter(inside)
-        .map(|e| {
-            let number = |n: Option<u64>| count(n.unwrap_or(0));
-            let (own, around) = (number(e.probe_inside), number(e.probe_around));
-            format!("{own} (and {around} around it) {}", e.name)
-        })
-        .collect();
+    let probe = |e: &EventState| {
+        let number = |n: Option<u64>| count(n.unwrap_or(0));
+        let (own, around) = (number(e.probe_inside), number(e.probe_around));
+        format!("{own} (and {around} around it) {}", e.name)
+    };
+    let probes: Vec<String> = report.events.iter().filter(inside).map(probe).collect();
     if !probes.is_empty() {
-        let line = format!(
+        notes.push(format!(
             "each execution unit's counts include those of its probes: {}; this was measured with an empty task when the run \
              began, and differs for other constructs",
             probes.join(", ")
-        );
-        text.push_str(&wrap(&line, options.width, "  "));
+        ));
     }
-    let scaled: Vec<&str> = report
-        .events
-        .iter()
-        .filter(|e| e.scaled)
-        .map(|e| e.name.as_str())
-        .collect();
+    let scaled = report.events.iter().filter(|e| e.scaled);
+    let scaled: Vec<&str> = scaled.map(|e| e.name.as_str()).collect();
     if !scaled.is_empty() {
-        let line = format!(
+        notes.push(format!(
             "scaled, not counted all the time: {} took turns on the processor's counters (hardware multiplexing)",
             scaled.join(", ")
-        );
-        text.push_str(&wrap(&line, options.width, "  "));
+        ));
     }
     if !partly.is_empty() {
-        let line = format!(
+        notes.push(format!(
             "counted in a part of each region only, so no sum is known: {} (event sets changed or took turns, or recording \
              stopped early; `ompfuse export` tells the execution units)",
             partly.join(", ")
-        );
-        text.push_str(&wrap(&line, options.width, "  "));
-    }
-    if !never.is_empty() {
-        text.push_str(&wrap(
-            &format!("never: {}", never.join(", ")),
-            options.width,
-            "  ",
         ));
     }
-    for line in uncounted(report) {
-        text.push_str(&wrap(&line, options.width, "  "));
+    if !never.is_empty() {
+        notes.push(format!("never: {}", never.join(", ")));
     }
-    Some(text)
+    notes
 }
 
 /// A column of the table of events.

@@ -144,47 +144,6 @@ pub(super) fn regions(
     several: &[(u32, usize)],
     options: TextOptions,
 ) -> Option<String> {
-    let paint = Paint { on: options.colour };
-    let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
-    for region in report.regions.iter().take(options.top) {
-        let works: Vec<f64> = region.per_thread.iter().map(|t| t.work_s).collect();
-        let imbalance = imbalance(region);
-        rows.push((
-            region.time_s,
-            vec![
-                region.id.to_string(),
-                bar(
-                    share(report, region.time_s),
-                    lost_share(report, region),
-                    BAR,
-                ),
-                percent(share(report, region.time_s)),
-                seconds(region.time_s),
-                kind(region),
-                location(region),
-                count(region.executions),
-                if region.xus > 0 {
-                    count(region.xus)
-                } else {
-                    String::new()
-                },
-                region.xu_mean_s.map(seconds).unwrap_or_default(),
-                if works.len() > 1 {
-                    columns(&works, THREADS)
-                } else {
-                    String::new()
-                },
-                imbalance.map_or_else(String::new, |imbalance| {
-                    let doubt = if region.doubt_kind.is_some() { "?" } else { "" };
-                    format!("{}{doubt}", percent(imbalance))
-                }),
-                (region.probes_share)
-                    .filter(|&share| share >= PROBES_SHOWN)
-                    .map_or_else(String::new, |share| format!("~{}", percent(share))),
-            ],
-        ));
-    }
-    let outside = crate::view::outside(report);
     let columns = [
         Column::right("#"),
         Column::left("").leaves(6),
@@ -199,11 +158,17 @@ pub(super) fn regions(
         Column::right("imbal.").leaves(1),
         Column::right("probes").leaves(2),
     ];
-    for (time, class, kind, place) in outside.into_iter().filter(|o| o.0 > 0.0) {
+    let shown = report.regions.iter().take(options.top);
+    let mut rows: Vec<(f64, Vec<String>)> = shown
+        .map(|region| (region.time_s, region_row(report, region)))
+        .collect();
+    let outside = crate::view::outside(report).into_iter();
+    for (time, class, kind, place) in outside.filter(|o| o.0 > 0.0) {
         let share = share(report, time);
+        let lost = if class == "serial" { 0.0 } else { share };
         let mut row = vec![
             String::new(),
-            bar(share, if class == "serial" { 0.0 } else { share }, BAR),
+            bar(share, lost, BAR),
             percent(share),
             seconds(time),
             kind.to_owned(),
@@ -222,52 +187,86 @@ pub(super) fn regions(
     // Where probes took next to nothing there is no such column.
     let last = columns.len() - 1;
     let has_probes = rows.iter().any(|(_, row)| !row[last].is_empty());
-    let shown = columns.len() - usize::from(!has_probes);
-    let columns = &columns[..shown];
-    rows.iter_mut().for_each(|(_, row)| row.truncate(shown));
-    let title = match &report.account {
-        Some(account) => {
-            let of = match (account.processes.len(), account.threads) {
-                (0 | 1, 1) => "1 thread".to_owned(),
-                (0 | 1, n) => format!("{n} threads"),
-                (n, _) => format!("{n} processes"),
-            };
-            let all = seconds(account.available_ns as f64 * 1e-9);
-            format!("Where {all} of {of} went")
-        }
-        None => format!(
-            "Where {} of thread time went",
-            seconds(report.thread_time_s)
-        ),
-    };
+    let width = columns.len() - usize::from(!has_probes);
+    rows.iter_mut().for_each(|(_, row)| row.truncate(width));
     let mut text = titled(
-        &title,
+        &title_of_regions(report),
         "own time, XUs included: █ work ░ waiting and runtime library",
         options,
     );
     let rows = rows.into_iter().map(|(_, row)| row).collect();
-    text.push_str(&laid_out(columns, rows, options));
-    for region in report.regions.iter().take(options.top) {
-        if let Some(doubt) = region.doubt_kind {
-            let told = words::doubted(region, doubt);
-            text.push_str(&wrap(&told, options.width, "  "));
-        }
+    text.push_str(&laid_out(&columns[..width], rows, options));
+    text.push_str(&below_regions(report, several, options));
+    Some(text)
+}
+
+/// What the columns say of a region.
+fn region_row(report: &Report, region: &Region) -> Vec<String> {
+    let works: Vec<f64> = region.per_thread.iter().map(|t| t.work_s).collect();
+    let share = share(report, region.time_s);
+    let imbalance = imbalance(region).map(|imbalance| {
+        let doubt = if region.doubt_kind.is_some() { "?" } else { "" };
+        format!("{}{doubt}", percent(imbalance))
+    });
+    let probes = region.probes_share.filter(|&share| share >= PROBES_SHOWN);
+    vec![
+        region.id.to_string(),
+        bar(share, lost_share(report, region), BAR),
+        percent(share),
+        seconds(region.time_s),
+        kind(region),
+        location(region),
+        count(region.executions),
+        (region.xus > 0)
+            .then(|| count(region.xus))
+            .unwrap_or_default(),
+        region.xu_mean_s.map(seconds).unwrap_or_default(),
+        (works.len() > 1)
+            .then(|| columns(&works, THREADS))
+            .unwrap_or_default(),
+        imbalance.unwrap_or_default(),
+        probes
+            .map(|share| format!("~{}", percent(share)))
+            .unwrap_or_default(),
+    ]
+}
+
+fn title_of_regions(report: &Report) -> String {
+    let Some(account) = &report.account else {
+        let time = seconds(report.thread_time_s);
+        return format!("Where {time} of thread time went");
+    };
+    let of = match (account.processes.len(), account.threads) {
+        (0 | 1, 1) => "1 thread".to_owned(),
+        (0 | 1, n) => format!("{n} threads"),
+        (n, _) => format!("{n} processes"),
+    };
+    let all = seconds(account.available_ns as f64 * 1e-9);
+    format!("Where {all} of {of} went")
+}
+
+/// What regions are doubtful, how many are not shown, and which rows are several sites.
+fn below_regions(report: &Report, several: &[(u32, usize)], options: TextOptions) -> String {
+    let paint = Paint { on: options.colour };
+    let mut text = String::new();
+    let shown = || report.regions.iter().take(options.top);
+    for (region, doubt) in shown().filter_map(|r| Some((r, r.doubt_kind?))) {
+        let told = words::doubted(region, doubt);
+        text.push_str(&wrap(&told, options.width, "  "));
     }
     let rest = report.regions.get(options.top..).unwrap_or_default();
     if !rest.is_empty() {
         let time: f64 = rest.iter().map(|r| r.time_s).sum();
-        let share = share(report, time);
         let line = format!(
             "{} more regions: {} ({})",
             rest.len(),
             seconds(time),
-            percent(share)
+            percent(share(report, time))
         );
         text.push_str(&paint.dim(&line));
         text.push('\n');
     }
-    let shown = report.regions.iter().take(options.top);
-    let several: Vec<String> = shown
+    let several: Vec<String> = shown()
         .filter_map(|r| several.iter().find(|(id, _)| *id == r.id))
         .map(|(id, sites)| format!("#{id} ({sites})"))
         .collect();
@@ -279,7 +278,7 @@ pub(super) fn regions(
         text.push_str(&paint.dim(wrap(&line, options.width, "  ").trim_end()));
         text.push('\n');
     }
-    Some(text)
+    text
 }
 
 /// Overheads per parallel region.
