@@ -294,8 +294,8 @@ fn keys(table: &XuTable) -> Vec<Option<u128>> {
         .collect()
 }
 
-/// The row of each label; `None` for those that several rows have.
-pub(crate) fn rows_by_key(table: &XuTable) -> HashMap<u128, Option<usize>, HashIsKey> {
+/// The row of each label, by its key ([`XuTable::key`]); `None` for those that several rows have.
+pub fn rows_by_key(table: &XuTable) -> HashMap<u128, Option<usize>, HashIsKey> {
     let mut rows: HashMap<u128, Option<usize>, HashIsKey> = HashMap::default();
     for row in 0..table.len() {
         if let Some(key) = table.key(row) {

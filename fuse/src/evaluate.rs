@@ -7,8 +7,7 @@ pub mod transport;
 mod typical;
 
 pub use histogram::BINS;
-pub(crate) use typical::scattered;
-pub use typical::{ENOUGH, Sample, typical};
+pub use typical::{ENOUGH, Sample, scattered, typical};
 
 use crate::table::{EventColumn, XuTable};
 use histogram::{Histogram, Scaled};

@@ -251,7 +251,7 @@ pub fn write_text(components: &[u64], text: &mut String) {
 
 /// For maps whose keys are hashes already.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct HashIsKey;
+pub struct HashIsKey;
 
 impl std::hash::BuildHasher for HashIsKey {
     type Hasher = KeyHasher;
@@ -263,7 +263,7 @@ impl std::hash::BuildHasher for HashIsKey {
 
 /// See [`HashIsKey`].
 #[derive(Debug)]
-pub(crate) struct KeyHasher(u64);
+pub struct KeyHasher(u64);
 
 impl std::hash::Hasher for KeyHasher {
     fn finish(&self) -> u64 {

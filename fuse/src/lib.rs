@@ -17,7 +17,6 @@
 //! * [`evaluate`]: how good a combined profile is.
 //! * [`names`]: functions' names as people know them.
 //! * [`spread`]: how evenly work is spread over threads.
-//! * [`experiment`]: how good the strategies are, on complete runs that pose as incomplete ones.
 //! * [`summary`]: what reports need beside the XUs; the same sums of a run while it goes on.
 //! * [`span`]: work, span, replays of other schedules, what threads waited for.
 //! * [`exchange`]: units by groups, for engines that run on many machines.
@@ -28,7 +27,6 @@ pub mod account;
 pub mod combine;
 pub mod evaluate;
 pub mod exchange;
-pub mod experiment;
 pub mod label;
 pub mod names;
 pub mod plan;

@@ -200,6 +200,16 @@ impl XuTable {
         self.events.iter().find(|e| e.name == name)
     }
 
+    /// With the counts of these events only.
+    #[must_use]
+    pub fn only(&self, events: &[String]) -> XuTable {
+        let shown = |name: &String| self.event(name).cloned();
+        XuTable {
+            events: events.iter().filter_map(shown).collect(),
+            ..self.without_events()
+        }
+    }
+
     /// Everything but the counts.
     #[must_use]
     pub fn without_events(&self) -> XuTable {

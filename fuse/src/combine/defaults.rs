@@ -88,7 +88,6 @@ pub fn combine_default(runs: &[&XuTable]) -> (Combined, Vec<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::mask;
     use crate::testing::programs::{Shape, execute};
 
     fn sets(lists: &[&str]) -> Vec<Vec<String>> {
@@ -125,7 +124,7 @@ mod tests {
             let lists = sets(&["CYC L1_DCM", "INS LD", "SR BR", "INS LD"]);
             let runs: Vec<XuTable> = (0..)
                 .zip(&lists)
-                .map(|(run, set)| mask(&execute(shape, 700, 5, run), set))
+                .map(|(run, set)| execute(shape, 700, 5, run).only(set))
                 .collect();
             let runs: Vec<&XuTable> = runs.iter().collect();
             let (combined, order) = combine_default(&runs);
@@ -139,7 +138,7 @@ mod tests {
         let lists = sets(&["CYC L1_DCM", "CYC LD", "CYC L1_DCM", "CYC L1_DCM"]);
         let mut runs: Vec<XuTable> = (0..)
             .zip(&lists)
-            .map(|(run, set)| mask(&execute(Shape::Tree, 700, 5, run), set))
+            .map(|(run, set)| execute(Shape::Tree, 700, 5, run).only(set))
             .collect();
         // A run on a machine that did something else besides, and another.
         for (run, share) in [(0, 2), (2, 3)] {

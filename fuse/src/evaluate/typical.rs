@@ -31,7 +31,7 @@ pub struct Sample {
 }
 
 /// SplitMix64's last step: numbers in any regular distance become as good as drawn.
-pub(crate) fn scattered(number: u64) -> u64 {
+pub fn scattered(number: u64) -> u64 {
     let mut z = number;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

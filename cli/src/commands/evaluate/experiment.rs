@@ -3,10 +3,10 @@
 use crate::{atomic, output, progress};
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ompfuse_fuse::experiment::{self, Estimate, Experiment, Method, Setting};
 use ompfuse_fuse::{References, XuTable};
 use ompfuse_report::view::pictures;
 use ompfuse_report::view::table::Column;
+use ompfuse_study::{self as study, Estimate, Experiment, Method, Setting};
 
 /// The options.
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ pub(super) fn run(args: &MaskArgs, runs: &[&XuTable], all: &super::Args) -> Resu
     };
     let result = {
         let bar = progress::whole("evaluating");
-        experiment::experiment(runs, &setting, bar.progress())
+        study::experiment(runs, &setting, bar.progress())
             .context("cannot compare the strategies")?
     };
     if let Some(path) = &all.html {

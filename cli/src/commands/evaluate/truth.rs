@@ -4,8 +4,8 @@ use super::exact;
 use crate::load;
 use anyhow::{Context, Result};
 use ompfuse_fuse::Profile;
-use ompfuse_fuse::experiment::{TruthError, has_common_labels, rows_in_first, truth_error};
 use ompfuse_progress::Progress;
+use ompfuse_study::{TruthError, has_common_labels, rows_in_first, truth_error};
 use std::path::Path;
 
 /// The error of the profile at `path`. `complete`: the first run's execution, with all events.

@@ -2,34 +2,28 @@
 
 use super::*;
 use crate::combine::combine_lgl;
-use crate::experiment::{hidden_error, mask};
 use crate::testing::programs::{Shape, execute};
 
 fn names(list: &str) -> Vec<String> {
     list.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Four runs of a program, of which only some events are shown, and all of the first.
-fn shown(shape: Shape) -> (XuTable, Vec<XuTable>) {
+/// Four runs of a program, of which only some events are shown.
+fn shown(shape: Shape) -> Vec<XuTable> {
     let sets = [
         "CYC L1_DCM INS",
         "CYC LD SR",
         "L1_DCM CYC L2_TCM",
         "L1_DCM CYC STL_BE",
     ];
-    let runs: Vec<XuTable> = (0..4).map(|run| execute(shape, 1500, 3, run)).collect();
-    let masked = runs
-        .iter()
-        .zip(sets)
-        .map(|(r, s)| mask(r, &names(s)))
-        .collect();
-    (runs.into_iter().next().unwrap(), masked)
+    let run = |(run, set)| execute(shape, 1500, 3, run).only(&names(set));
+    (0..).zip(sets).map(run).collect()
 }
 
 #[test]
 fn every_count_was_counted_and_is_given_once() {
     for shape in [Shape::Tree, Shape::Guided] {
-        let (_, runs) = shown(shape);
+        let runs = shown(shape);
         let combined = combine_joint(&runs.iter().collect::<Vec<_>>());
         let sources = combined.column_sources.as_ref().unwrap();
         for ((column, rows), &run) in combined
@@ -64,32 +58,9 @@ fn every_count_was_counted_and_is_given_once() {
 }
 
 #[test]
-fn labels_decide_what_they_fix_and_behaviour_the_rest() {
-    let (truth, runs) = shown(Shape::Tree);
-    let runs: Vec<&XuTable> = runs.iter().collect();
-    let (joint, lgl) = (combine_joint(&runs), combine_lgl(&runs));
-    let error = |combined: &Combined, name: &str| {
-        let others: Vec<String> = truth
-            .events
-            .iter()
-            .map(|e| e.name.clone())
-            .filter(|n| n != name)
-            .collect();
-        hidden_error(combined, &truth, &others.iter().collect::<Vec<_>>()).0
-    };
-    for exact in ["LD", "SR"] {
-        assert_eq!(error(&joint, exact), 0.0);
-    }
-    for of_schedule in ["L2_TCM", "STL_BE"] {
-        let (ours, theirs) = (error(&joint, of_schedule), error(&lgl, of_schedule));
-        assert!(ours < 0.8 * theirs, "{of_schedule}: {ours} {theirs}");
-    }
-}
-
-#[test]
 fn confidence_tells_good_from_bad() {
     let mean = |shape, sets: [&str; 2], runs: [u64; 2]| {
-        let run = |at: usize| mask(&execute(shape, 1500, 3, runs[at]), &names(sets[at]));
+        let run = |at: usize| execute(shape, 1500, 3, runs[at]).only(&names(sets[at]));
         let percent = combine_joint(&[&run(0), &run(1)]).table.confidence.unwrap();
         percent.iter().map(|&p| f64::from(p)).sum::<f64>() / percent.len() as f64
     };
@@ -102,7 +73,7 @@ fn confidence_tells_good_from_bad() {
 
 #[test]
 fn the_number_of_threads_does_not_matter() {
-    let (_, runs) = shown(Shape::Guided);
+    let runs = shown(Shape::Guided);
     let runs: Vec<&XuTable> = runs.iter().collect();
     let with = |threads| {
         let pool = rayon::ThreadPoolBuilder::new()
@@ -130,7 +101,7 @@ fn runs_without_common_events_are_joined_by_label() {
 
 #[test]
 fn a_run_with_nothing_new_leaves_all_as_it_is() {
-    let (_, runs) = shown(Shape::Tiles);
+    let runs = shown(Shape::Tiles);
     let one = combine_joint(&[&runs[0]]);
     let again = combine_joint(&[&runs[0], &runs[0]]);
     assert_eq!(one.table, again.table);
@@ -139,7 +110,7 @@ fn a_run_with_nothing_new_leaves_all_as_it_is() {
 /// Where some XUs lack what both runs counted, labels decide for all of their type, as without an event in common.
 #[test]
 fn what_was_not_counted_everywhere_does_not_lose_xus() {
-    let (_, runs) = shown(Shape::Tree);
+    let runs = shown(Shape::Tree);
     let (mut first, second) = (runs[0].clone(), &runs[1]);
     let counted = first.len();
     for row in (0..counted).step_by(2) {
@@ -184,7 +155,7 @@ fn what_labels_leave_over_has_the_labels_reason() {
     assert_eq!(joint.table.len(), 1);
     assert_eq!(reasons(&joint), unmatched);
     // As if there were no common event.
-    let further = mask(&further, &names("B"));
+    let further = further.only(&names("B"));
     assert_eq!(reasons(&combine_joint(&[&first, &further])), unmatched);
     assert_eq!(reasons(&combine_lgl(&[&first, &further])), unmatched);
 }

@@ -1,4 +1,4 @@
-//! How long combining and evaluating takes beside the aims: `cargo run --release -p ompfuse-fuse --features test-support
+//! How long combining and evaluating takes beside the aims: `cargo run --release -p ompfuse-study
 //! --example combining [-- XUS [RUNS [FOLDER [PYTHON]]]]`. Default: 1,000,000 XUs, 15 runs, 33 events.
 //!
 //! The runs are a made-up program's, in memory; each shows the event set that the strategy wants. Times are wall-clock
@@ -9,7 +9,6 @@
 //! number after it, from so many on. `-- only bc 1000000 15` measures one of lgl, joint, bc, epd, emd.
 
 use ompfuse_fuse::evaluate::transport::{Mass, Transport};
-use ompfuse_fuse::experiment::mask;
 use ompfuse_fuse::plan::Correlations;
 use ompfuse_fuse::testing::programs::{EVENTS, Shape, execute};
 use ompfuse_fuse::{
@@ -74,7 +73,7 @@ fn judge(value: f64, aim: f64, unit: &str) {
 
 /// Run `number`, with only `events`.
 fn shown(xus: usize, number: usize, events: &[String]) -> XuTable {
-    mask(&execute(Shape::Bushes, xus, SEED, number as u64), events)
+    execute(Shape::Bushes, xus, SEED, number as u64).only(events)
 }
 
 fn write(table: &XuTable, folder: Option<&Path>, name: &str) {

@@ -1,8 +1,7 @@
 //! A profile against what its first run really had, where all events of that run are known.
 
-use crate::combine::{Combined, rows_by_key};
-use crate::profile::Profile;
-use crate::table::{EventColumn, XuTable};
+use ompfuse_fuse::combine::rows_by_key;
+use ompfuse_fuse::{Combined, EventColumn, Profile, XuTable};
 use serde::Serialize;
 
 /// How far a profile's counts are from the true ones.
@@ -141,8 +140,7 @@ pub(super) fn error_by_event(combined: &Combined, first: &XuTable) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::combine::Relax;
-    use crate::profile::{Combiner, Strategy};
+    use ompfuse_fuse::{Combiner, Relax, Strategy};
 
     #[test]
     fn the_truth_is_found_by_label() {

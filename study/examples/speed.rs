@@ -1,6 +1,6 @@
 //! How fast a million XUs of fifteen runs become one profile; prints seconds per stage.
 //!
-//! `cargo run --release -p ompfuse-fuse --features test-support --example speed [XUS] [RUNS]`
+//! `cargo run --release -p ompfuse-study --example speed [XUS] [RUNS]`
 //!
 //! The runs are made up in memory, so reading files is not in the times: four threads, each with tasks created in ranges
 //! of a loop, four counters per run, half of the tasks executed by another thread in every second run.

@@ -3,6 +3,7 @@
 //! Of every run only an event set is shown to a strategy; what it puts together is compared with the complete runs that it
 //! never saw (EPD, Correlation Error), and with what the first run really had (the hidden truth). Hardware multiplexing is
 //! simulated from the complete first run (see [`hem`]).
+#![forbid(unsafe_code)]
 
 pub mod hem;
 mod statistics;
@@ -16,12 +17,12 @@ pub use truth::{
     EventError, TruthError, has_common_labels, hidden_error, rows_in_first, truth_error,
 };
 
-use crate::combine::{
-    BcError, CellOrder, Relax, combine_bc, combine_ctc, combine_default, combine_joint, combine_lgl,
+use ompfuse_fuse::evaluate::scattered;
+use ompfuse_fuse::plan::Correlations;
+use ompfuse_fuse::{
+    BcError, CellOrder, EvaluationError, References, Relax, XuTable, combine_bc, combine_ctc,
+    combine_default, combine_joint, combine_lgl, plan_bc, plan_joint, plan_lgl, with_first_again,
 };
-use crate::evaluate::{EvaluationError, References, scattered};
-use crate::plan::{Correlations, plan_bc, plan_joint, plan_lgl, with_first_again};
-use crate::table::XuTable;
 use ompfuse_progress::Progress;
 use serde::{Deserialize, Serialize};
 
@@ -94,9 +95,9 @@ pub struct Setting {
 /// One method's result in one repetition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Score {
-    /// See [`crate::Evaluation::epd`].
+    /// See [`ompfuse_fuse::Evaluation::epd`].
     pub epd: f64,
-    /// See [`crate::Evaluation::correlation_error`].
+    /// See [`ompfuse_fuse::Evaluation::correlation_error`].
     pub correlation_error: f64,
     /// Sum of |count - hidden count| / sum of hidden counts, over the XUs and the events that the method's first run does not show.
     pub hidden_error: f64,
@@ -178,16 +179,6 @@ pub enum ExperimentError {
     /// BC has no chain of events.
     #[error(transparent)]
     Bc(#[from] BcError),
-}
-
-/// A run that shows only these events.
-#[must_use]
-pub fn mask(complete: &XuTable, events: &[String]) -> XuTable {
-    let shown = |name: &String| complete.event(name).cloned();
-    XuTable {
-        events: events.iter().filter_map(shown).collect(),
-        ..complete.without_events()
-    }
 }
 
 /// Does the experiment. `progress`: a step is a method of a repetition.
@@ -351,7 +342,7 @@ fn score(
             let run_of = |at: usize| shown[if at == 0 { 0 } else { 1 + (at - 1) % others }];
             let masked: Vec<XuTable> = (0..)
                 .zip(sets)
-                .map(|(at, set)| mask(run_of(at), set))
+                .map(|(at, set)| run_of(at).only(set))
                 .collect();
             let masked: Vec<&XuTable> = masked.iter().collect();
             match method {

@@ -1,11 +1,11 @@
-//! The strategies on made-up programs: `cargo run --release -p ompfuse-fuse --features test-support --example strategies
+//! The strategies on made-up programs: `cargo run --release -p ompfuse-study --example strategies
 //! [XUS] [SEED] [REPETITIONS] [few] [NAME...]`; `few`: only lgl, bc, joint, default and the complete run. A NAME that is a folder holds complete runs as Parquet
 //! profiles, which take the place of the made-up ones.
 
-use ompfuse_fuse::experiment::{Estimate, Method, Setting, experiment};
 use ompfuse_fuse::testing::programs::{Shape, execute};
 use ompfuse_fuse::{Profile, XuTable};
 use ompfuse_progress::Progress;
+use ompfuse_study::{Estimate, Method, Setting, experiment};
 use std::path::{Path, PathBuf};
 
 fn main() {

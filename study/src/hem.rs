@@ -5,8 +5,7 @@
 //! rounding. An XU that never saw a group gets the interpolation of its neighbours in time on its thread, as a recorder that
 //! reads scaled counts would have to guess.
 
-use crate::combine::Combined;
-use crate::table::{EventColumn, XuTable};
+use ompfuse_fuse::{Combined, EventColumn, XuTable};
 
 /// The complete run as multiplexing would have shown it, with `slots` events at a time and a slice of `period_ns`.
 pub fn multiplexed(complete: &XuTable, slots: usize, period_ns: u64) -> Combined {

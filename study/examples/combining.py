@@ -1,8 +1,8 @@
 """The same combinations and metrics with NumPy, SciPy, pyemd and POT, on the tables that the example `combining` wrote:
 
     python3 -m venv venv && venv/bin/pip install numpy scipy pyarrow POT pyemd
-    cargo run --release -p ompfuse-fuse --features test-support --example combining -- 1000000 15 FOLDER
-    venv/bin/python fuse/examples/combining.py FOLDER
+    cargo run --release -p ompfuse-study --example combining -- 1000000 15 FOLDER
+    venv/bin/python study/examples/combining.py FOLDER
 
 Straightforward, vectorised, one thread but for what NumPy does itself. Reading files is not in the times.
 """
