@@ -1,7 +1,7 @@
 //! What all shares of a run are of: each process's own time, and the threads that it had at once.
 //!
 //! *Own time* is the program's: from the end of our preparation to the entry of our exit handler. *Threads at once* are the most that
-//! were in teams or were roots at the same moment; a *root* is a thread whose code outside of all constructs is the program's. The
+//! were in teams or were roots at the same moment. A *root* is a thread whose code outside of all constructs is the program's. The
 //! product is the *available time*. At each moment no more threads than that do anything that is on record, so what is left of the
 //! product when all recorded time is taken off is idle, or unknown (docs/reference/classes.md).
 

@@ -49,9 +49,9 @@ pub fn plan_lgl(
 /// Runs of the first event set, where so many are allowed.
 const FIRST: usize = 5;
 
-/// The sets with the first one several times, so that the most typical of its runs can be chosen: what labels don't fix of a
-/// profile is as it was in one run, and that should not be an unusual one. If `most` runs are allowed, there are as many of
-/// the first set as fit, from [`ENOUGH`] to five, or one. The repetitions come last, so that they are the first to be left out.
+/// The sets with the first one several times, so that the most typical of its runs can be chosen. What labels don't fix of a
+/// profile is as it was in one run, and that should not be an unusual one. If `most` runs are allowed, there are as many of the
+/// first set as fit, from [`ENOUGH`] to five, or one. The repetitions come last, so that they are the first to be left out.
 pub fn with_first_again(mut sets: Vec<Vec<String>>, most: usize) -> Vec<Vec<String>> {
     let again = (FIRST - 1).min(most.saturating_sub(sets.len()));
     if sets.len() > 1 && again + 1 >= ENOUGH {

@@ -18,9 +18,9 @@ use ompfuse_progress::Progress;
 pub use self::combiner::Combiner;
 pub use self::parquet::{LABEL_LIMIT, ProfileError, ProfileReader, ProfileWriter};
 
-/// XUs with their counts, and everything else that is known of the execution. Rows are in depth-first order of labels
-/// once runs have been combined by label, and in the Parquet file (in each of its row groups, where there are several: of runs that
-/// were combined those have different types); before, in the order of recording.
+/// XUs with their counts, and everything else that is known of the execution. Rows are in depth-first order of labels once runs
+/// have been combined by label, and in the Parquet file. Its row groups are in this order each, and have different types if runs
+/// were combined. Before that rows are in the order of recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// The XUs.

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 /// Where the program-header table goes.
 ///
-/// Kernels before 5.18 tell a program the table's address as that of the first loaded segment plus `e_phoff`: in a
-/// program it must lie where addresses and file offsets differ by as much as in that segment.
+/// Kernels before 5.18 tell a program the table's address as that of the first loaded segment plus `e_phoff`. So
+/// in a program it must lie where addresses and file offsets differ by as much as in that segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum HeaderTactic {
     /// Nothing is patched.
@@ -251,8 +251,8 @@ fn is_library(image: &Image<'_>) -> bool {
     !image.executable && !interpreter && !pie && image.dynamic.is_some()
 }
 
-/// Instrumented by clang for profiles: at its end it looks for its notes in memory at `e_phoff` and at the notes' file offsets,
-/// behind its first segment, and crashes if these aren't where the addresses are.
+/// Instrumented by clang for profiles. At its end such a program looks for its notes in memory at `e_phoff` and at the notes'
+/// file offsets, behind its first segment. It crashes if these aren't where the addresses are.
 fn reads_own_headers(image: &Image<'_>) -> bool {
     let names = image.sections.get(image.section_names);
     names

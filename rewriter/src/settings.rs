@@ -175,7 +175,7 @@ pub(crate) fn code(site: &Site, settings: &[Setting]) -> Option<Vec<u8>> {
     Some(code)
 }
 
-/// `mov`, `and` and `or` of an argument, which make the upper half of a register 0; or a condition, `behind`: bytes that follow.
+/// `mov`, `and` and `or` of an argument, which make the upper half of a register 0, or a condition. `behind`: bytes that follow.
 /// rax holds no argument, as none of the functions has a varying number of them.
 fn encode(at: u8, change: Change, behind: usize) -> Option<Vec<u8>> {
     // rdi, rsi, rdx, rcx, r8, r9: number and whether it is one of the new registers.

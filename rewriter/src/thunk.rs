@@ -12,8 +12,8 @@ pub(crate) trait FileCode {
 /// Bytes that a thunk has at most.
 const LONGEST: usize = 48;
 
-/// The register that a direct branch leads through to an address, and whether it is a jump: a call of a thunk or a jump to one, or
-/// the call in one that stands in the place of a jump.
+/// The register that a direct branch leads through to an address, and whether it is a jump. It is one if it is a jump to a thunk,
+/// or the call in one that stands in the place of a jump.
 pub(crate) fn through(file: &impl FileCode, insn: &Instruction) -> Option<(Register, bool)> {
     if insn.op0_kind() != OpKind::NearBranch64 {
         return None;
@@ -29,8 +29,8 @@ pub(crate) fn through(file: &impl FileCode, insn: &Instruction) -> Option<(Regis
     }
 }
 
-/// The register to whose address the code at this one leads, if it is a thunk: a call of code in it that takes the register
-/// for its return address, or a fence before the jump.
+/// The register to whose address the code at this one leads, if it is a thunk. It is one if it has a call of code in it
+/// that takes the register for its return address, or a fence before the jump.
 pub(crate) fn thunk(file: &impl FileCode, at: u64) -> Option<Register> {
     let code = file.from(at)?;
     let code = &code[..code.len().min(LONGEST)];
@@ -79,7 +79,7 @@ pub(crate) fn capture(file: &impl FileCode, at: u64) -> Option<Register> {
 }
 
 /// Whether a direct jump leads to code that takes its own return address off the stack and returns to the one above, or a call
-/// stands in the place of such a jump: what was pushed before is jumped to, or the function returns.
+/// stands in the place of such a jump. Then what was pushed before is jumped to, or the function returns.
 pub(crate) fn returns(file: &impl FileCode, insn: &Instruction) -> bool {
     if insn.op0_kind() != OpKind::NearBranch64 {
         return false;

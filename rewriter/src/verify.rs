@@ -64,7 +64,7 @@ pub fn verify(
 }
 
 /// As [`verify`]. `described`: the patched file's description, if it was read already. `passed` is called with a further share of the work that is done, whenever much of the two files was read that
-/// isn't read again soon: memory that holds pages of them can be given back.
+/// isn't read again soon. Memory that holds pages of them can be given back then.
 pub fn verify_with(
     old: &[u8],
     new: &[u8],

@@ -1,6 +1,6 @@
 //! A thread's record file: its stage is mapped, filled record by record, and written to the end of the file when it is full.
 //!
-//! So the pages that a probe stores into are always the same ones, and present: a file that is mapped piece by piece costs a
+//! So the pages that a probe stores into are always the same ones, and present. A file that is mapped piece by piece costs a
 //! page fault per page, which takes three times as long as writing the page.
 
 use crate::syscall;

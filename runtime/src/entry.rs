@@ -1,6 +1,6 @@
 //! Where control arrives from patched code, and how it goes on to the original target.
 //!
-//! A thunk saves what the original callee would have seen into a [`Call`] and hands it to a handler; it is reached as
+//! A thunk saves what the original callee would have seen into a [`Call`] and hands it to a handler. It is reached as
 //! the callee would be (see `ompfuse_format::abi`), so its caller's frame looks as always, and its unwind information
 //! lets exceptions and debuggers through. `naked` functions would serve as well; `global_asm` lets us write the
 //! call-frame information ourselves.

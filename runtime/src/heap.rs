@@ -1,5 +1,5 @@
-//! This library's own memory. The program's heap is not used: there may be nothing left in it (a failed allocation ends a
-//! program of Rust's), and a `fork` in a signal handler may leave it to the child half-changed, which is no harm to a
+//! This library's own memory. The program's heap is not used. There may be nothing left in it, and a failed allocation
+//! ends a program of Rust's. A `fork` in a signal handler may leave it to the child half-changed, which is no harm to a
 //! program that only calls `_exit` or `exec` there.
 //!
 //! Blocks have sizes that are powers of two, come from chunks that are never given back, and are used again. There is no lock:

@@ -110,8 +110,9 @@ struct Undecided {
 static UNDECIDED: [AtomicPtr<Undecided>; MODULES] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MODULES];
 
-/// Finds the OpenMP runtime that a module's calls lead to: the one that its functions are bound to, else what every module sees
-/// first, then what it has brought along, as the loader will bind them. `name`: the loader's for it, empty for the program.
+/// Finds the OpenMP runtime that a module's calls lead to, as the loader will bind them. It is the one that its functions are
+/// bound to, else what every module sees first, then what it has brought along. `name`: the loader's for it, empty for the
+/// program.
 pub(crate) fn find_openmp(module: u32, name: &CStr, imports: Option<Imports>) {
     let own = if name.is_empty() {
         core::ptr::null()

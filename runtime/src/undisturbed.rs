@@ -1,6 +1,6 @@
-//! What may not be broken off in its midst: a signal handler of the program's may jump out of whatever it interrupts, or end the
-//! process, and a thread that is to be cancelled ends in the next call of the C library that may wait. None of ours is a point
-//! where the program expects that.
+//! What may not be broken off in its midst. A signal handler of the program's may jump out of whatever it interrupts, or end the
+//! process. A thread that is to be cancelled ends in the next call of the C library that may wait. None of ours is a point where
+//! the program expects that.
 
 use crate::syscall;
 use core::ffi::c_int;

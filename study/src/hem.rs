@@ -1,9 +1,9 @@
 //! Hardware multiplexing: groups of events take turns on the counters, recorded as such or simulated.
 //!
 //! In the simulation each thread's time is cut into slices; in a slice one group counts. What an XU did is taken to be spread evenly over its
-//! time, which is kind to multiplexing: within an XU that is longer than a whole turn the scaled counts are exact but for
-//! rounding. An XU that never saw a group gets the interpolation of its neighbours in time on its thread, as a recorder that
-//! reads scaled counts would have to guess.
+//! time, which is kind to multiplexing. Within an XU that is longer than a whole turn the scaled counts are exact but for rounding. An XU
+//! that never saw a group gets the interpolation of its neighbours in time on its thread, as a recorder that reads scaled counts would have
+//! to guess.
 
 use ompfuse_fuse::{Combined, EventColumn, XuTable};
 

@@ -1,6 +1,6 @@
 //! How good the strategies are: complete runs pose as runs that counted only a few events each.
 //!
-//! Of every run only an event set is shown to a strategy; what it puts together is compared with the complete runs that it
+//! Of every run only an event set is shown to a strategy. What it puts together is compared with the complete runs that it
 //! never saw (EPD, Correlation Error), and with what the first run really had (the hidden truth). Hardware multiplexing is
 //! simulated from the complete first run (see [`hem`]).
 #![forbid(unsafe_code)]

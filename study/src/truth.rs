@@ -42,7 +42,7 @@ pub fn rows_in_first(profile: &Profile, first: &XuTable) -> Option<Vec<u32>> {
     rows.iter().enumerate().all(is_same).then(|| rows.clone())
 }
 
-/// Compares a profile with a complete recording of its first run; XUs are found by their labels: the profile's, or those of its
+/// Compares a profile with a complete recording of its first run. XUs are found by their labels: the profile's, or those of its
 /// first input where they are others ([`has_common_labels`]), with each XU's row there ([`rows_in_first`]). `None` if there is
 /// nothing to compare: no XU in common, or no event that both have and that comes from a later run.
 pub fn truth_error(

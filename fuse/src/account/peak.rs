@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 /// Intervals that wait until they are counted, so that they may come a little out of order.
 const WAITING: usize = 64;
 
-/// How much there is at once at most. Memory is what the peak needs, however many intervals there are: a moment can be forgotten when a
+/// How much there is at once at most. Memory is what the peak needs, however many intervals there are. A moment can be forgotten when a
 /// later one has as much, since an interval that is still to come covers all time from its begin to now.
 #[derive(Debug, Default)]
 pub(crate) struct Peak {

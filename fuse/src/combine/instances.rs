@@ -1,8 +1,8 @@
 //! One run whose event sets took turns: instances of the same region that were counted with different sets are put together.
 //!
-//! Two XUs go together if their constructs are nested in the same way, at the same places of the program, if they are the
-//! same iterations of a loop or the same section, and if each is the k-th such XU of its event set, in the order of the
-//! labels. So a row is not one execution but as many as there are sets; every count is one that was counted, and the run
+//! Two XUs go together if their constructs are nested in the same way, at the same places of the program, and if they are
+//! the same iterations of a loop or the same section. Each must be the k-th such XU of its event set, in the order of the
+//! labels. So a row is not one execution but as many as there are sets. Every count is one that was counted, and the run
 //! of an event in the profile is the event set that it comes from.
 
 use super::{Combined, LglJoin};

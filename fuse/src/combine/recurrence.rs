@@ -1,4 +1,4 @@
-//! How sure a match by label alone is. Runs that count no event twice don't tell how much counts vary; what can be checked is
+//! How sure a match by label alone is. Runs that count no event twice don't tell how much counts vary. What can be checked is
 //! whether the label means the same in both: whether the type's labels come again, and whether a range of that label has the same
 //! iterations.
 
@@ -9,8 +9,8 @@ use std::collections::HashMap;
 /// XUs of a type: in the first run, in the further one, and in both.
 type Numbers = [usize; 3];
 
-/// From 0 to 1, for each row of `first` that has one in `cur` (not [`NONE`] in `source`): the share of its type's XUs that both runs
-/// have, of the run that has more, times the share of the iterations that both did. 0 for the others.
+/// From 0 to 1, for each row of `first` that has one in `cur` (not [`NONE`] in `source`). It is the share of its type's XUs that
+/// both runs have, of the run that has more, times the share of the iterations that both did. 0 for the others.
 pub(super) fn of_matches(first: &XuTable, cur: &XuTable, source: &[u32]) -> Vec<f32> {
     let by_site = |table: &XuTable, counts: &dyn Fn(usize) -> bool| {
         let mut numbers = vec![0; table.sites.len() + 1];

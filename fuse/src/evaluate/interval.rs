@@ -1,8 +1,8 @@
 //! How far the result depends on which references happen to be there: a bootstrap over them.
 //!
-//! As many references as there are are drawn of them with replacement, [`RESAMPLES`] times, always the same ones, and EPD and
+//! As many references as there are are drawn of them with replacement, [`RESAMPLES`] times, always the same ones. EPD and
 //! Correlation Error are computed anew with the distances that are known: medians over the drawn references, and over the pairs of
-//! drawn references that are different ones (a run is at distance 0 from itself, which says nothing about runs). Bins and their
+//! drawn references that are different ones. A run is at distance 0 from itself, which says nothing about runs. Bins and their
 //! bounds stay those of all references. The interval is the middle 95 % of the results. The profile itself is one, so how much
 //! another recording of it would differ is not in it: that is the spread of fresh runs.
 

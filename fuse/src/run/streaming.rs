@@ -1,5 +1,5 @@
-//! A run whose records are read once, in the order of time, and kept nowhere: what there is to begin with, and what is known
-//! at the end ([`crate::summary`] makes sums of what comes in between).
+//! A run whose records are read once, in the order of time, and kept nowhere. It has what there is to begin with, and what
+//! is known at the end; [`crate::summary`] makes sums of what comes in between.
 
 use super::account::{Account, with_a_root};
 use super::clock::Clock;

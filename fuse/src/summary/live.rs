@@ -282,8 +282,8 @@ impl Live {
             .collect()
     }
 
-    /// The [`spread::imbalance`] of work in a region, or in what came of it since some time, over the threads that were there or took
-    /// part in the parallel regions around, as far as these have ended.
+    /// The [`spread::imbalance`] of work in a region, or of the work since some time. It is taken over the threads that were there or
+    /// took part in the parallel regions around, as far as these have ended.
     pub fn imbalance(&self, site: LiveSite, region: &LiveRegion) -> f64 {
         let mut threads = region.by_thread();
         if let Some(process) = self.processes.get(&site.0) {

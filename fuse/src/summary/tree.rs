@@ -1,9 +1,9 @@
 //! Sums by path: the same region inside of other regions stands apart (ompP's call-path profile).
 //!
-//! A path is the chain of constructs around something, from the program's own code inwards, as the records name them: what a task executes is
-//! in the construct that created it, on whatever thread and in whatever wait it was executed. Kinds of intervals at one place
-//! (a loop, its ranges, its end) are one step. A step that is on the path already leads back to where it was first met, so
-//! that recursion makes neither depth nor size.
+//! A path is the chain of constructs around something, from the program's own code inwards, as the records name them. What a task executes is
+//! in the construct that created it, on whatever thread and in whatever wait it was executed. Kinds of intervals at one place (a loop, its
+//! ranges, its end) are one step. A step that is on the path already leads back to where it was first met, so that recursion makes neither
+//! depth nor size.
 
 use super::{ParallelStat, ThreadColumns};
 use crate::run::NONE;

@@ -77,8 +77,8 @@ impl XuTable {
         }
     }
 
-    /// As [`XuTable::gather`], of a table that nobody needs any more: in place of new columns its own are used, column after column, since
-    /// memory that the kernel hands out anew takes longer than what is done with it.
+    /// As [`XuTable::gather`], of a table that nobody needs any more. Its own columns are used in place of new ones, column after column,
+    /// since memory that the kernel hands out anew takes longer than what is done with it.
     pub(crate) fn into_gathered(mut self, rows: &[u32]) -> XuTable {
         regather(&mut [&mut self.label], rows);
         regather(

@@ -115,8 +115,8 @@ impl Host {
     }
 }
 
-/// The first place in a range of bytes for the island of a window: the short jump reaches it, and unwinders, which go by
-/// the original's rules there, find what they would where the window begins.
+/// The first place in a range of bytes for the island of a window. The short jump must reach it. Unwinders go by the
+/// original's rules there, and must find what they would where the window begins.
 fn place(ground: &dyn Ground, from: u64, to: u64, window: u64) -> Option<u64> {
     let behind = window + SHORT;
     let last = to.checked_sub(JUMP)?;
@@ -192,8 +192,8 @@ fn run(finder: &Finder<'_>, taken: &[Range<u64>], first: usize) -> Option<Run> {
     (end - start >= ROOM && is_free && !stays).then_some(run)
 }
 
-/// Whether an instruction can move without any need: no call, no indirect jump, and nothing that control may come to by its address, or that
-/// is there to be written over while the program runs (`-fpatchable-function-entry`, `-mnop-mcount`).
+/// Whether an instruction can move without any need. Calls and indirect jumps can't, nor what control may come to by its address, or what is
+/// there to be written over while the program runs (`-fpatchable-function-entry`, `-mnop-mcount`).
 fn is_simple(insn: &Instruction) -> bool {
     let calls = matches!(
         insn.flow_control(),

@@ -142,7 +142,7 @@ fn beginnings(module: &Module<'_>, body: &Body) -> Vec<u64> {
 }
 
 /// Where the code ends that a function begins with: at the first gap that no compiler leaves in a function, or behind a call
-/// that is followed by filling to which no branch leads: it doesn't come back, and another function begins there.
+/// that doesn't come back. Such a call is followed by filling to which no branch leads, and another function begins there.
 fn end(module: &Module<'_>, body: &Body, start: u64) -> u64 {
     let mut end = start;
     // Behind the last call, if nothing but filling followed.

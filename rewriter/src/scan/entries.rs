@@ -101,8 +101,8 @@ fn callee(symbol: &str, own: bool, families: Families) -> Option<Callee<'_>> {
     (!own || is_ours).then_some(Callee { symbol, entry })
 }
 
-/// The families that a library itself defines functions of: it is a part of them, as Fortran's interface to MPI is, and what it calls
-/// of them is inside of a call that is seen where it is made.
+/// The families that a library itself defines functions of. It is a part of them, as Fortran's interface to MPI is. What it calls of
+/// them is inside of a call that is seen where it is made.
 fn implemented(image: &Image<'_>, dynamic: &Dynamic<'_>, families: Families) -> Families {
     let is_program = dynamic.pie_flag || image.interpreter && dynamic.soname.is_none();
     if is_program {

@@ -46,8 +46,8 @@ pub const AT_RELOADS: usize = 48;
 pub const AT_SIGNAL: usize = 52;
 /// Offset of: u32, 1 while the command holds the recording: it has not begun yet, is paused, or is over.
 pub const AT_HELD: usize = 56;
-/// Offset of: u32, 1 if recording has ended, since the run's records have reached the size that they may have: as if the program had
-/// paused it, and of what goes on already no execution unit is on record any more.
+/// Offset of: u32, 1 if recording has ended, since the run's records have reached the size that they may have. It is as if the
+/// program had paused it, and of what goes on already no execution unit is on record any more.
 pub const AT_ENDED: usize = 60;
 /// Offset of the modules' tables.
 pub const AT_MODULES: usize = 64;

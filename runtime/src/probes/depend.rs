@@ -6,7 +6,7 @@ use ompfuse_format::record::depend::{
     Access, DETACHED, NO_WAIT, OF_WAIT, Point, WAITS, WAITS_ONLY,
 };
 
-/// libgomp's list (`task.c`, `gomp_task_handle_depend`): a number of all, of those that are written, and addresses; or 0, numbers of all, of those
+/// libgomp's list (`task.c`, `gomp_task_handle_depend`): a number of all, of those that are written, and addresses. Else 0, numbers of all, of those
 /// that are written, of `mutexinoutset` and of those that are read, addresses, and then pointers to an address and its kind. It orders
 /// `mutexinoutset` as `inout`, and so does this.
 ///

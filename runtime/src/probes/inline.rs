@@ -83,8 +83,8 @@ fn thread_number(thread: &Thread, site: &SiteDesc) -> i64 {
     }
 }
 
-/// This thread's share of a static loop without chunk: the trip count is about to be divided by the number of threads. gcc
-/// gives each thread `q = n / threads` iterations, the first `n % threads` of them one more (omp-expand.cc,
+/// This thread's share of a static loop without chunk. The trip count is about to be divided by the number of threads.
+/// Each thread gets `q = n / threads` iterations, the first `n % threads` of them one more (gcc's omp-expand.cc,
 /// expand_omp_for_static_nochunk). `distribute` does so with teams.
 #[inline(always)]
 fn share(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &SiteDesc) -> Share {

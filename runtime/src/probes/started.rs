@@ -1,6 +1,6 @@
-//! Bodies that the program runs itself between two calls of the runtime: serialised regions and undeferred tasks of KMPC, the
-//! master's part of a region of GOMP as compilers before gcc 4.9 began it, and the teams of a `target` region that gcc's host
-//! executes. Their frames can't live on a stack of ours.
+//! Bodies that the program runs itself between two calls of the runtime: serialised regions and undeferred tasks of KMPC, and
+//! the teams of a `target` region that gcc's host executes. So is the master's part of a region of GOMP as compilers before
+//! gcc 4.9 began it. Their frames can't live on a stack of ours.
 
 use super::parallel::{Forked, Region, gomp_enter};
 use super::sync;

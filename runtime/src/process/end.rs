@@ -71,8 +71,8 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 /// Longest time that a thread waits for another one's [`prepare`].
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Called behind [`prepare`], by a thread that exits while another one is in there: each handler is called by one of them, and
-/// who finds none left ends the process, and with it the writing of its end.
+/// Called behind [`prepare`], by a thread that exits while another one is in there. Each handler is called by one of them. Who
+/// finds none left ends the process, and with it the writing of its end.
 extern "C" fn wait_for_end() {
     let is_prepared = || CLOSED.load(Ordering::Acquire);
     if is_prepared() {
@@ -170,7 +170,7 @@ fn end() {
     }
 }
 
-/// Longest time that others' probes are waited for, all of them together: a thread that the kernel has interrupted in one, at the end of
+/// Longest time that others' probes are waited for, all of them together. A thread that the kernel has interrupted in one, at the end of
 /// its part of a region, say, would lose its last part.
 const SHORTLY: Duration = Duration::from_millis(20);
 
@@ -276,8 +276,8 @@ fn write(process: &Process, end: &ProcessEnd) -> bool {
         .is_some_and(|mut file| file.write_all(&json).is_ok())
 }
 
-/// The file for a process's end, empty until then: what it says must have room on a disk that has become full, and be told where the
-/// folder can't be reached any more (other privileges, another root).
+/// The file for a process's end, empty until then. Its text must have room on a disk that has become full, and must be told where
+/// the folder can't be reached any more (other privileges, another root).
 pub(super) struct EndFile {
     fd: i32,
     /// The file behind `fd`: the program may close that number, and open another file that gets it.

@@ -2,8 +2,8 @@
 //! nobody in the child of a fork.
 //!
 //! The word that says so lies in a page of its own, right before the state. The kernel empties that page in the child of a
-//! fork (MADV_WIPEONFORK), also of one that no handler is told of (`clone` as a system call): the child finds a state that
-//! is gone, and leaves its parent's record file alone.
+//! fork (MADV_WIPEONFORK), also of one that no handler is told of (`clone` as a system call). So the child finds a state
+//! that is gone, and leaves its parent's record file alone.
 
 use super::Thread;
 use crate::buffer::Buffer;
@@ -99,7 +99,7 @@ impl Thread {
     }
 
     /// Where a short record of any kind can be stored, if there is room in the stage and nothing else to be asked: the thread's
-    /// records are its own, no counters, nothing that may be left out. All that is one word.
+    /// records are its own, it has no counters, and nothing may be left out. All that is one word.
     #[inline(always)]
     pub(super) fn quick_room(&self) -> Option<*mut u64> {
         self.buffer.room_below(self.quick().load(Ordering::Relaxed))

@@ -91,8 +91,8 @@ pub(crate) fn find(address: u64) -> Option<Found> {
     }
 }
 
-/// How the table is encoded where it can be searched (LSB, .eh_frame_hdr): version 1, a distance of four bytes to the frames, a
-/// count of four, entries of two distances of four bytes from the table's begin.
+/// How the table is encoded where it can be searched (LSB, .eh_frame_hdr): version 1, a distance of four bytes to the frames,
+/// and a count of four. Its entries are two distances of four bytes from the table's begin.
 const SEARCHABLE: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 /// Bytes before its entries.
 const TABLE_HEAD: usize = 12;
@@ -119,7 +119,7 @@ impl Found {
     }
 
     /// The unwind information of the function that an address is in, with that of its common part: the bytes of both and what is
-    /// between them, where in there it begins, and the address of the first byte.
+    /// between them. The numbers say where in there it begins, and the address of the first byte.
     pub(super) fn function(&self, address: u64) -> Option<(&'static [u8], usize, u64)> {
         let table = self.table;
         if table == 0 {

@@ -8,8 +8,8 @@ use std::fmt::Write;
 const ABOUT: &str = "\
 # Commands
 
-This page has each option in a sentence; `ompfuse help COMMAND` tells more. An option that several commands have is told where it comes
-first. [Selectors](selectors.md) are told on a page of their own.
+This page has each option in a sentence; `ompfuse help COMMAND` says more. An option that several commands have is described where it comes
+first. [Selectors](selectors.md) have a page of their own.
 
 Exit status: 0 done, 1 it could not be done, 2 wrong usage, 3 a `diff --fail-on` holds. `record` and `profile` hand on the program's
 own status. `ompfuse man --markdown` prints this page.

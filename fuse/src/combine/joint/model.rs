@@ -12,7 +12,7 @@
 //! ```
 //!
 //! `a` and `b` are learnt for all pairs, then anew for halves of them, quarters and so on, as small XUs need not behave as large
-//! ones; see [`super::pairs`], which also says when `b` is told from chance.
+//! ones. See [`super::pairs`], which also says when `b` is told from chance.
 //!
 //! Nothing is estimated in the result: the partners' counts are given to the XUs in the order of their targets, each once.
 //! Where `b` is not told from 0 the label has the last word, and each XU keeps its partner's count. Where labels mean nothing,

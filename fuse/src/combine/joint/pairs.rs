@@ -100,7 +100,7 @@ impl Pairs {
     }
 
     /// What goes with the differences. What holds for all pairs is looked for first, then what holds for those half of them where
-    /// the label lets expect less, and for the others, and so on: small XUs need not behave as large ones.
+    /// the label lets expect less, and for the others, and so on. Small XUs need not behave as large ones.
     pub(super) fn shifts(&self, y: &[f64]) -> Shifts {
         let (k, n) = (self.differences.len(), y.len());
         let mut found = Shifts {

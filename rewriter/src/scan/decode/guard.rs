@@ -56,7 +56,7 @@ struct State {
     entries: Vec<(u32, Value)>,
 }
 
-/// The number of entries that a jump may use, if it is known; `before`: the instructions in front of it, the nearest first;
+/// The number of entries that a jump may use, if it is known; `before`: the instructions in front of it, the nearest first.
 /// `through`: the register that it takes the address from, if it isn't its operand; `joins`: whether control comes to an
 /// address from elsewhere.
 pub(crate) fn limit(
@@ -91,8 +91,8 @@ pub(crate) fn limit(
     state.limit(index?)
 }
 
-/// What the nearest comparison before a jump may say of the table's length, though of another number as far as one sees:
-/// compilers widen an index in front of a loop, and compare the narrow one in it.
+/// What the nearest comparison before a jump may say of the table's length, though of another number as far as one sees.
+/// Compilers widen an index in front of a loop, and compare the narrow one in it.
 pub(crate) fn guess(before: &[&Instruction]) -> Option<u64> {
     let branch = before.iter().position(|i| largest(i, 1).is_some())?;
     let behind = &before[branch + 1..];

@@ -268,7 +268,7 @@ impl Search<'_, '_> {
 }
 
 /// Tables whose entry was read by the last of the instructions `before`, to be added to the table's address by `add`, which
-/// has these two operands; and how far from such an address the entries begin.
+/// has these two operands. The number says how far from such an address the entries begin.
 fn relative_tables(
     insns: &Decoded,
     add: &Instruction,

@@ -31,8 +31,8 @@ impl Builder<'_, '_> {
         named
     }
 
-    /// Makes sure that branches found since, which may lead past a comparison or bring another table's address, change nothing
-    /// of where indirect jumps lead; and that what seems to be the end of a table is one, since another one begins there.
+    /// Makes sure that branches found since change nothing of where indirect jumps lead: they may lead past a comparison or
+    /// bring another table's address. What seems to be the end of a table must be one, since another one begins there.
     pub(super) fn check_tables(&mut self) {
         if self.tables.is_empty() && self.leaving.is_empty() {
             return;
@@ -62,8 +62,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// A jump to what a register or memory holds is a call of another function in a function that hands out no address of its
-    /// own, but by the jump tables that nothing else reads; and one through a table of unknown origin leads to what is handed out.
+    /// A jump to what a register or memory holds is a call of another function if its function hands out no address of its own,
+    /// but by the jump tables that nothing else reads. A jump through a table of unknown origin leads to what is handed out.
     pub(super) fn check_leaving(&mut self) {
         let may_leave = (self.leaving.iter()).any(|(_, leaves)| *leaves == Indirect::MayLeave);
         let anys = self.tables.iter().filter(|(_, table, _)| table.any);

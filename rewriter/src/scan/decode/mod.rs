@@ -29,7 +29,8 @@ use std::collections::BinaryHeap;
 const MIN_EVEX: usize = 6;
 
 /// Whether an instruction isn't known. Some of APX's forms look like older ones whose registers they extend, by bits that
-/// were reserved: the fourth one of EVEX's first byte, and the third one of its second where that isn't the operand's.
+/// were reserved. These are the fourth one of EVEX's first byte, and the third one of its second where that isn't the
+/// operand's.
 fn is_unknown(insn: &Instruction, code: &[u8]) -> bool {
     if insn.is_invalid() {
         return true;
@@ -214,9 +215,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
-    /// Whether the code at this address stands behind a call that comes back as far as the compiler knew: it made code for
-    /// that, which nothing else leads to, though the called function, of another source file, never returns. The flow of
-    /// control is the compiler's from now on.
+    /// Whether the code at this address stands behind a call that comes back as far as the compiler knew. The compiler
+    /// made code for that, which nothing else leads to, though the called function, of another source file, never returns.
+    /// The flow of control is the compiler's from now on.
     fn comes_back_to(&mut self, at: u64) -> bool {
         let decoded = &mut self.decoded;
         let Some(number) = decoded.grid.insn_before(at) else {

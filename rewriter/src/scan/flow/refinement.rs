@@ -1,8 +1,8 @@
 //! What a branch on equality tells of its ways.
 //!
-//! Where a thread has a certain number, that of the team's first for instance, gcc puts the constant in place of the number and
-//! computes with it, and where that path meets the others' they have registers in common. And behind a cycle that counts up to the number of threads, as those
-//! that sum up a `task_reduction`, it takes the counter in place of the number.
+//! Where a thread has a certain number, that of the team's first for instance, gcc puts the constant in place of the number and computes with it. Where that
+//! path meets the others' they have registers in common. And behind a cycle that counts up to the number of threads, as those that sum up a `task_reduction`,
+//! it takes the counter in place of the number.
 
 use super::super::cfg::Body;
 use super::comparison::compare_before;

@@ -28,7 +28,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Whether the side that passes the construct by does more than return, or than few instructions before that (gcc 14 has a copy of
-    /// what `lastprivate` does on each side): then the other side does it too, somewhere.
+    /// what `lastprivate` does on each side). Then the other side does it too, somewhere.
     pub(super) fn repeats_code(&self, branch: usize, ways: &Ways) -> bool {
         let ends = |s: &BlockSet| ways.returns.iter().chain(&ways.open).any(|b| s.contains(b));
         let sides: Vec<BlockSet> = self.body.blocks[branch]
@@ -75,7 +75,7 @@ impl Analysis<'_, '_> {
             })
     }
 
-    /// Where the code that follows the construct begins in each of its copies: the side that passes the construct by
+    /// Where the code that follows the construct begins in each of its copies. The side that passes the construct by
     /// consists of that code alone, and every path through the construct ends with the same instructions.
     pub(super) fn before_copies(&self, fork: usize) -> Option<Vec<u64>> {
         let &[a, b] = &self.body.blocks[fork].succs[..] else {

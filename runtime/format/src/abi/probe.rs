@@ -95,7 +95,7 @@ probes! {
     /// `omp_get_thread_num` right before the test that makes a `master`: the result equal to `param`, the block is entered.
     MasterQuery = 31, "master-query";
     /// `args = [number of teams, first]`: a true result says that the caller executes the next team of a league itself, the
-    /// first one if `first` is true; else the league has ended (`GOMP_teams4`, on the host).
+    /// first one if `first` is true. Else the league has ended (`GOMP_teams4`, on the host).
     TeamNext = 32, "team-next";
     /// Inline. `args = [divisor]`: the dividend (rax, of `width` bytes) is the trip count and register `divisor` (or
     /// nothing) the number of threads of a static loop that gcc computes itself. Register numbers are x86's (rax 0 ... r15 15).

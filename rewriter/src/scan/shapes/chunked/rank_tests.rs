@@ -47,8 +47,8 @@ pub(super) fn before(
     None
 }
 
-/// Whether the comparison in a block before the cycle is another question than that for the cycle's first chunk: it puts the threads'
-/// numbers in order, whereas the cycle is left at another bound, by what isn't computed from them, or before its first chunk too.
+/// Whether the comparison in a block before the cycle is another question than that for the cycle's first chunk. It puts the threads'
+/// numbers in order. The cycle is left at another bound, by what isn't computed from them, or before its first chunk too.
 pub(super) fn is_another(a: &Analysis<'_, '_>, block: usize, cycle: &NaturalLoop) -> bool {
     let Some(asked) = a.decisions.get(&block).and_then(rank_bound) else {
         return false;

@@ -1,6 +1,6 @@
-//! Sections one by one: clang's `sections` are a loop over their numbers, from the first one that the runtime gives a thread to
-//! the last. What the optimiser leaves of it is one section per round of a cycle if something in it begins with that first number, and
-//! grows by one in each round: rounds that were peeled off or unrolled would leave another number, or grow it by more.
+//! Sections one by one: clang's `sections` are a loop over their numbers, from the first one that the runtime gives a thread to the
+//! last. What the optimiser leaves of it is one section per round of a cycle if something in it begins with that first number, and
+//! grows by one in each round. Rounds that were peeled off or unrolled would leave another number, or grow it by more.
 
 use super::super::def_use::changed;
 use super::super::{Analysis, NaturalLoop};
