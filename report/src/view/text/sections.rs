@@ -217,13 +217,17 @@ fn region_row(report: &Report, region: &Region) -> Vec<String> {
         kind(region),
         location(region),
         count(region.executions),
-        (region.xus > 0)
-            .then(|| count(region.xus))
-            .unwrap_or_default(),
+        if region.xus > 0 {
+            count(region.xus)
+        } else {
+            String::new()
+        },
         region.xu_mean_s.map(seconds).unwrap_or_default(),
-        (works.len() > 1)
-            .then(|| columns(&works, THREADS))
-            .unwrap_or_default(),
+        if works.len() > 1 {
+            columns(&works, THREADS)
+        } else {
+            String::new()
+        },
         imbalance.unwrap_or_default(),
         probes
             .map(|share| format!("~{}", percent(share)))
