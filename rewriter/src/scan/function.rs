@@ -347,15 +347,14 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
     found.combined = regions::link(&body, 0..drafts.len(), drafts);
     laps.end(Part::Values);
     if !calls.queried && shapes::possible(false, drafts) && shapes::only_dealt(drafts) {
-        shapes::find_dealt(module, &body, 0..drafts.len(), drafts);
+        shapes::find_dealt(module, &body, drafts);
         laps.end(Part::Shapes);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     } else if shapes::possible(calls.queried, drafts) {
         let flow = flow.unwrap_or_else(|| Flow::compute(module, &body));
         laps.end(Part::Values);
-        let own = 0..drafts.len();
         let what = (found.job.outlined, calls.queried);
-        found.depends = shapes::find(module, &body, &flow, what, own, drafts);
+        found.depends = shapes::find(module, &body, &flow, what, drafts);
         laps.end(Part::Shapes);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     }

@@ -5,7 +5,6 @@ use super::cfg::Body;
 use super::draft::Draft;
 use super::image::Kind;
 use super::relays::Relayed;
-use super::shapes::again;
 use crate::model::Action;
 use crate::place::{self, Finder, Ground, Placed, Request, too_few};
 use crate::unwind::Row;
@@ -157,6 +156,19 @@ pub(super) fn made<'x>(module: &'x Module<'_>, body: &'x Body) -> impl Iterator<
     body.insns.iter().filter_map(made).filter(own)
 }
 
+/// Makes a construct one without probe; nobody counts it behind barriers.
+fn forget(begin: usize, why: &str, drafts: &mut [Draft]) {
+    for (i, draft) in drafts.iter_mut().enumerate() {
+        if let Some(rare) = draft.own_rare() {
+            rare.follows.retain(|&f| f != begin);
+            rare.begins = rare.begins.filter(|b| b.0 != begin);
+        }
+        if i == begin || (draft.region == Some(begin) && draft.record.is_none()) {
+            draft.skip(why.to_owned());
+        }
+    }
+}
+
 /// Without one of its probes a construct would be recorded wrongly: it gets none.
 fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
     let begin = drafts[d].region.unwrap_or(d);
@@ -174,7 +186,7 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
         };
         format!("no probe at its {what} {:#x}: {reason}", drafts[d].address)
     };
-    again::forget(begin, &reason, drafts);
+    forget(begin, &reason, drafts);
     for follower in drafts[begin].rare().follows.clone() {
         skip_construct(
             follower,

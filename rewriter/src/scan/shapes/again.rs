@@ -1,26 +1,26 @@
 //! Loops whose bounds the compiler computed before, for another loop of the same length or once for all rounds of a cycle.
 
 use super::division::Division;
+use super::ends::{End, Own};
+use super::found::{Behind, Found, Place};
 use super::loops::Shape;
-use super::repeated::{self, REPEATED};
-use super::{Analysis, NaturalLoop, def_use};
-use crate::model::{Action, ProbeSpec};
-use crate::scan::draft::Draft;
+use super::why::{Lost, Why};
+use super::{Analysis, NaturalLoop, def_use, repeated};
 use ompfuse_format::abi::{MAX_FOLLOWERS, Probe};
-use ompfuse_format::site::{Edge, Outcome};
+use ompfuse_format::site::Edge;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop with the bounds of another.
 pub(super) struct Sharer {
     /// The division whose results its bounds are.
     pub share: u64,
-    /// Number of its draft.
+    /// Its number.
     pub begin: usize,
     /// The block whose branch everything of the loop is behind; `None`: it begins at `places`.
     branch: Option<usize>,
     /// Where it begins, once for each copy of the barrier, or of the test, before it.
     places: Vec<u64>,
-    /// Numbers of the drafts at the copies of its test, the first one's included; none where it begins behind barriers.
+    /// Numbers of the copies of its test, the first one's included; none where it begins behind barriers.
     pub tests: Vec<usize>,
     /// Headers of its cycles.
     headers: Vec<usize>,
@@ -32,53 +32,36 @@ impl Sharer {
         &self.places
     }
 
-    /// Adds its end.
-    pub(super) fn add_end(&self, a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
+    /// Where it ends.
+    pub(super) fn end(&self, a: &Analysis<'_, '_>, own: &Own) -> End {
         match self.branch {
-            Some(branch) => a.add_end(self.begin, branch, branch, drafts),
-            None => a.add_end_behind(self.begin, &self.places, &self.headers, drafts),
-        }
-        if let (Outcome::Skipped, Some(why)) = {
-            let begin = &drafts[self.begin];
-            (begin.outcome, begin.reason.clone())
-        } {
-            for &test in &self.tests {
-                drafts[test].skip(why.clone());
-            }
+            Some(branch) => a.end_of(branch, branch, own),
+            None => a.end_behind(&self.places, &self.headers, own),
         }
     }
 }
 
-fn again(share: usize) -> ProbeSpec {
-    ProbeSpec {
-        param: share as i64, // a draft's number, replaced by the site's
-        ..ProbeSpec::bare(Probe::InlineLoopAgain)
-    }
-}
-
-/// Makes the division of draft `share` compute bounds only: its loop begins at the diverging branch of block `first`, which is
+/// Makes the division with number `share` compute bounds only: its loop begins at the diverging branch of block `first`, which is
 /// executed more often, or behind other constructs. The new begin.
 pub(super) fn add_apart(
     a: &Analysis<'_, '_>,
     share: usize,
     first: usize,
-    drafts: &mut Vec<Draft>,
+    all: &mut Vec<Found>,
 ) -> usize {
+    let begin = all.len();
+    let division = &mut all[share];
     let at = a.body.insns[a.decisions[&first].compare].ip();
-    let mut draft = Draft::new(at, drafts[share].construct, Edge::Begin);
-    draft.function = a.function();
-    draft.detail.clone_from(&drafts[share].detail);
-    draft.line_at = drafts[share].line_at;
-    draft.inline(again(share));
-    drafts.push(draft);
-    let begin = drafts.len() - 1;
-    let division = &mut drafts[share];
-    division.region = Some(begin);
+    let again = Ok(Place::Again(share));
+    let mut found = Found::begin(division.construct, division.detail, at, again);
+    found.line_at = division.line_at;
+    division.of = Some(begin);
     division.edge = Edge::Next;
-    division.detail = Some("static, bounds".into());
-    if let Some(Action::Inline(spec)) = &mut division.action {
+    division.detail = "static, bounds";
+    if let Ok(Place::Inline(spec)) = &mut division.place {
         spec.probe = Probe::InlineLoopShare;
     }
+    all.push(found);
     begin
 }
 
@@ -110,27 +93,18 @@ pub(super) fn tests_in_iterations(a: &Analysis<'_, '_>, division: &Division, fir
 }
 
 /// Why the loop can't be followed, if the compiler put its test before a cycle in which it is executed again and again.
-pub(super) fn unswitched(
-    a: &Analysis<'_, '_>,
-    id: u64,
-    first: usize,
-    drafts: &[Draft],
-) -> Option<&'static str> {
+pub(super) fn unswitched(a: &Analysis<'_, '_>, id: u64, first: usize) -> Option<Why> {
     let around = |inner: &&NaturalLoop| {
         a.cycles().iter().any(|outer| {
             outer.blocks.contains(&inner.header)
                 && outer.header != inner.header
                 && !outer.blocks.contains(&first)
                 && a.dom.dominates(first, outer.header)
-                && outer
-                    .blocks
-                    .iter()
-                    .any(|&b| a.closing_in(b, drafts).is_some())
+                && outer.blocks.iter().any(|&b| a.closing_in(b).is_some())
         })
     };
     let mut own = a.cycles().iter().filter(|c| iterates(a, c, id));
-    own.any(|c| around(&c))
-        .then_some("its test is hoisted out of a cycle that the loop is in")
+    own.any(|c| around(&c)).then_some(Why::HoistedTest)
 }
 
 /// Loops of the same length behind this one may be computed from the same division: they have its share. Those that can't be
@@ -138,18 +112,17 @@ pub(super) fn unswitched(
 pub(super) fn add_sharers(
     a: &Analysis<'_, '_>,
     shape: &Shape,
-    drafts: &mut Vec<Draft>,
+    all: &mut Vec<Found>,
 ) -> Vec<Sharer> {
     let mut out = Vec::new();
-    let address = drafts[shape.share].address;
-    let id = a.flow.name(address);
-    if id != address {
+    let id = shape.id;
+    if id != all[shape.share].at {
         return out; // the other division has them
     }
     let division = shape.over;
-    let followed = shape.alone && drafts[shape.begin].action.is_some();
+    let followed = shape.alone && all[shape.begin].why().is_none();
     let mut threaded = Vec::new();
-    for (at, cycles) in groups(a, shape, id, division, drafts) {
+    for (at, cycles) in groups(a, shape, id, division) {
         let branch = shape.others.iter().copied();
         let branch = branch.filter(|_| followed);
         match branch
@@ -157,12 +130,11 @@ pub(super) fn add_sharers(
             .find(|b| a.body.insns[a.decisions[b].compare].ip() == at)
         {
             Some(branch) => {
-                let begin = add(a, shape, at, drafts);
-                drafts[begin].inline(again(shape.share));
+                let begin = add(shape, at, Ok(Place::Again(shape.share)), all);
                 if repeated::passes_by(a, id, &cycles, &[branch]) {
-                    drafts[begin].skip(REPEATED);
-                } else if def_use::iterates_beside(a, id, branch, &cycles, drafts) {
-                    drafts[begin].skip("its iterations begin in front of its test");
+                    all[begin].lost = Some(Why::Repeated);
+                } else if def_use::iterates_beside(a, id, branch, &cycles) {
+                    all[begin].lost = Some(Why::BeginsBeforeTest);
                 }
                 out.push(Sharer {
                     share: id,
@@ -174,13 +146,14 @@ pub(super) fn add_sharers(
                 });
             }
             None => {
-                let tests = followed.then(|| a.tests_before(shape, division, &cycles, drafts));
+                let tests = followed.then(|| a.tests_before(shape, division, &cycles));
                 match tests.flatten().filter(|tests| !tests.is_empty()) {
                     Some(tests) => {
-                        let sharer = tested(a, shape, &tests, &cycles, drafts);
+                        let sharer = tested(a, shape, &tests, &cycles, all);
                         let begins: Vec<usize> = tests.into_iter().collect();
                         if repeated::passes_by(a, id, &cycles, &begins) {
-                            sharer.tests.iter().for_each(|&t| drafts[t].skip(REPEATED));
+                            let lost = Some(Why::Repeated);
+                            sharer.tests.iter().for_each(|&t| all[t].lost = lost);
                         }
                         out.push(sharer);
                     }
@@ -189,21 +162,20 @@ pub(super) fn add_sharers(
             }
         }
     }
-    let mut why = "its bounds are those of a loop without probe";
+    let mut lost = Lost::NoShare;
     let mut found = BTreeSet::new();
     if followed && !threaded.is_empty() {
         let headers = threaded
             .iter()
             .flat_map(|(_, c)| c.iter().map(|c| c.header));
-        let (sharers, reason) = threads(a, shape, id, &headers.collect(), drafts);
+        let (sharers, reason) = threads(a, shape, id, &headers.collect(), all);
         found.extend(sharers.iter().flat_map(|s| s.headers.iter().copied()));
         out.extend(sharers);
-        why = reason;
+        lost = reason;
     }
     for (at, cycles) in threaded {
         if !cycles.iter().all(|c| found.contains(&c.header)) {
-            let begin = add(a, shape, at, drafts);
-            drafts[begin].skip(format!("it shares bounds with a loop at {id:#x}: {why}"));
+            add(shape, at, Err(Why::Shares(id, lost)), all);
         }
     }
     out
@@ -215,48 +187,32 @@ fn tested(
     shape: &Shape,
     tests: &BTreeSet<usize>,
     cycles: &[&NaturalLoop],
-    drafts: &mut Vec<Draft>,
+    all: &mut Vec<Found>,
 ) -> Sharer {
     let places = tests
         .iter()
         .map(|b| a.body.insns[a.decisions[b].compare].ip());
     let places: Vec<u64> = places.collect();
-    let begin = drafts.len();
+    let begin = all.len();
     for &at in &places {
-        let test = add(a, shape, at, drafts);
-        drafts[test].inline(again(shape.share));
-        drafts[test].region = Some(begin).filter(|&b| b != test);
+        let test = add(shape, at, Ok(Place::Again(shape.share)), all);
+        all[test].of = Some(begin).filter(|&b| b != test);
     }
     Sharer {
-        share: a.flow.name(drafts[shape.share].address),
+        share: shape.id,
         begin,
         branch: None,
         places,
-        tests: (begin..drafts.len()).collect(),
+        tests: (begin..all.len()).collect(),
         headers: cycles.iter().map(|c| c.header).collect(),
     }
 }
 
-/// Makes a loop that begins behind barriers one without probe: nobody counts it.
-pub(crate) fn forget(begin: usize, why: &str, drafts: &mut [Draft]) {
-    for (i, draft) in drafts.iter_mut().enumerate() {
-        if let Some(rare) = draft.own_rare() {
-            rare.follows.retain(|&f| f != begin);
-            rare.begins = rare.begins.filter(|b| b.0 != begin);
-        }
-        if i == begin || (draft.region == Some(begin) && draft.record.is_none()) {
-            draft.skip(why.to_owned());
-        }
-    }
-}
-
-/// Adds the begin of a loop that has the bounds of another.
-fn add(a: &Analysis<'_, '_>, shape: &Shape, at: u64, drafts: &mut Vec<Draft>) -> usize {
-    let mut draft = Draft::new(at, drafts[shape.begin].construct, Edge::Begin);
-    draft.function = a.function();
-    draft.detail = Some("static".into());
-    drafts.push(draft);
-    drafts.len() - 1
+/// Adds the begin of a loop that has the bounds of another; its number.
+fn add(shape: &Shape, at: u64, place: Result<Place, Why>, all: &mut Vec<Found>) -> usize {
+    let construct = all[shape.begin].construct;
+    all.push(Found::begin(construct, "static", at, place));
+    all.len() - 1
 }
 
 /// Cycles that iterate over the division's results behind its first loop, by what begins a loop: a barrier, or a branch on
@@ -266,10 +222,9 @@ fn groups<'x>(
     shape: &Shape,
     id: u64,
     division: usize,
-    drafts: &[Draft],
 ) -> BTreeMap<u64, Vec<&'x NaturalLoop>> {
     let (first, branches) = (shape.origin, &shape.others);
-    let extent = a.extent(first, drafts);
+    let extent = a.extent(first);
     let mut groups: BTreeMap<Option<usize>, (u64, Vec<&NaturalLoop>)> = BTreeMap::new();
     for cycle in a.cycles() {
         let behind = !extent.contains(&cycle.header)
@@ -284,13 +239,13 @@ fn groups<'x>(
         while let Some(block) = over.filter(|&b| b != division && b != first) {
             if branches.contains(&block) && !cycle.blocks.contains(&block) {
                 // Else it is another loop's: all that comes here has passed something that ended that one.
-                match a.extent(block, drafts).contains(&cycle.header) {
+                match a.extent(block).contains(&cycle.header) {
                     true => at = a.body.insns[a.decisions[&block].compare].ip(),
                     false => over = None,
                 }
                 break;
             }
-            if a.closing_in(block, drafts).is_some() {
+            if a.closing_in(block).is_some() {
                 break;
             }
             over = a.dom.parent(block);
@@ -311,9 +266,8 @@ fn threads(
     shape: &Shape,
     id: u64,
     headers: &BTreeSet<usize>,
-    drafts: &mut Vec<Draft>,
-) -> (Vec<Sharer>, &'static str) {
-    const UNCLEAR: &str = "it has no test of its own, and other paths lead to it";
+    all: &mut Vec<Found>,
+) -> (Vec<Sharer>, Lost) {
     let mut out = Vec::new();
     let succs = &a.body.blocks[shape.first].succs;
     let leads = |s: usize| {
@@ -322,7 +276,7 @@ fn threads(
     };
     let enters: Vec<usize> = succs.iter().copied().filter(|&s| leads(s)).collect();
     let &[enters] = &enters[..] else {
-        return (out, UNCLEAR);
+        return (out, Lost::OtherWays);
     };
     let passing = succs.iter().filter(|&&s| s != enters);
     let mut idle = Some(passing.map(|&s| a.body.blocks[s].start).collect::<Vec<_>>());
@@ -330,32 +284,27 @@ fn threads(
     let mut before: Vec<u64> = Vec::new();
     let mut seen = BTreeSet::new();
     for round in 0.. {
-        let reach = a.reach(&places, drafts);
+        let reach = a.reach(&places);
         let here: Vec<usize> = headers.intersection(&reach.blocks).copied().collect();
         if round > 0 && !here.is_empty() {
-            if !places
-                .iter()
-                .all(|&p| def_use::is_loop(a, p, id, &here, drafts))
-            {
-                return (out, UNCLEAR);
+            if !places.iter().all(|&p| def_use::is_loop(a, p, id, &here)) {
+                return (out, Lost::OtherWays);
             }
             let cycles = a.cycles().iter().filter(|c| here.contains(&c.header));
             let cycles: Vec<&NaturalLoop> = cycles.collect();
             let begins = places.iter().filter_map(|&p| a.body.block_at(p));
             if repeated::passes_by(a, id, &cycles, &begins.collect::<Vec<_>>()) {
-                return (out, REPEATED);
+                return (out, Lost::Repeated);
             }
-            if drafts[shape.begin].rare().follows.len() == MAX_FOLLOWERS {
-                return (out, "too many loops have the same bounds and one test");
+            if out.len() == MAX_FOLLOWERS {
+                return (out, Lost::TooMany);
             }
-            let begin = add(a, shape, places[0], drafts);
-            let barriers: Vec<usize> = before.iter().map(|ip| a.calls[ip]).collect();
-            drafts[begin].imply(format!("begins behind the barrier at {:#x}", before[0]));
-            for &barrier in &barriers {
-                drafts[barrier].rare_mut().begins = Some((begin, shape.share));
-            }
-            drafts[begin].rare_mut().implied_by = barriers;
-            drafts[shape.begin].rare_mut().follows.push(begin);
+            let behind = Behind {
+                barriers: before.clone(),
+                share: shape.share,
+                leader: shape.begin,
+            };
+            let begin = add(shape, places[0], Ok(Place::Behind(behind)), all);
             out.push(Sharer {
                 share: id,
                 begin,
@@ -375,23 +324,20 @@ fn threads(
             })
         };
         // What is called on the way of threads with iterations alone is called by iterations: an unrolled cycle has some in front.
-        let passed = idle.take().map(|idle| a.reach_at(&idle, drafts));
+        let passed = idle.take().map(|idle| a.reach_at(&idle));
         let all_iterate = passed.as_ref().is_some_and(|p| p.calls.is_empty());
         let others = !all_iterate && reach.calls.iter().any(|&ip| !in_body(ip));
         if others || reach.asks {
-            return (
-                out,
-                "it has no test of its own, and other code stands before it",
-            );
+            return (out, Lost::OthersBefore);
         }
-        let Some((barriers, behind)) = a.behind_barriers(&reach, drafts) else {
+        let Some((barriers, behind)) = a.behind_barriers(&reach) else {
             break;
         };
         if behind.iter().any(|p| !seen.insert(*p)) {
             break;
         }
         (before, places) = (barriers, behind);
-        idle = passed.and_then(|p| Some(a.behind_barriers(&p, drafts)?.1));
+        idle = passed.and_then(|p| Some(a.behind_barriers(&p)?.1));
     }
-    (out, UNCLEAR)
+    (out, Lost::OtherWays)
 }

@@ -1,11 +1,11 @@
 //! Elements that a thread's share leads to outside of every loop that is known to have its bounds: of a loop that isn't known, where a
 //! cycle is entered in several places, say. They are listed.
 
+use super::found::Found;
 use super::loops::Shape;
+use super::why::{Lost, Why};
 use super::{Analysis, again, def_use};
-use crate::scan::draft::Draft;
 use iced_x86::{Mnemonic, OpKind};
-use ompfuse_format::site::{Edge, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lists, for each division whose loops are in `shapes` and `sharers`, the first such place, but for divisions of which a loop is
@@ -14,16 +14,14 @@ pub(super) fn list(
     a: &Analysis<'_, '_>,
     shapes: &[Shape],
     (sharers, listed): (&[again::Sharer], &BTreeSet<u64>),
-    drafts: &mut Vec<Draft>,
+    all: &mut Vec<Found>,
 ) {
-    let is_followed = |d: &Draft| d.outcome == Outcome::Patchable;
-    let id = |s: &Shape| a.flow.name(drafts[s.share].address);
     let mut places: Vec<(u64, u64)> = Vec::new();
     for s in shapes {
-        places.extend([s.share, s.begin].map(|d| (id(s), drafts[d].address)));
+        places.extend([s.share, s.begin].map(|n| (s.id, all[n].at)));
     }
     for s in sharers {
-        places.extend(s.tests.iter().map(|&t| (s.share, drafts[t].address)));
+        places.extend(s.tests.iter().map(|&t| (s.share, all[t].at)));
         places.extend(s.places().iter().map(|&at| (s.share, at)));
     }
     places.sort_unstable();
@@ -31,7 +29,7 @@ pub(super) fn list(
     // Each division's own: what another loop's begin leads to may be a loop of this one's.
     let mut known: BTreeSet<(u64, u64)> = BTreeSet::new();
     for (id, place) in places {
-        let reached = a.reach(&[place], drafts).insns;
+        let reached = a.reach(&[place]).insns;
         known.extend(reached.into_iter().map(|ip| (id, ip)));
         // Who is known to have iterations may load the first one's elements in front of the test.
         let block = a.body.block_at(place).into_iter();
@@ -39,10 +37,9 @@ pub(super) fn list(
         known.extend(insns.map(|i| (id, i.ip())));
     }
     let mut shares: BTreeMap<u64, &Shape> = BTreeMap::new();
-    for shape in shapes.iter().filter(|s| is_followed(&drafts[s.begin])) {
-        let id = id(shape);
-        if !listed.contains(&id) {
-            shares.entry(id).or_insert(shape);
+    for shape in shapes.iter().filter(|s| all[s.begin].why().is_none()) {
+        if !listed.contains(&shape.id) {
+            shares.entry(shape.id).or_insert(shape);
         }
     }
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
@@ -69,12 +66,8 @@ pub(super) fn list(
         });
     }
     for (id, at) in found {
-        let mut draft = Draft::new(at, drafts[shares[&id].begin].construct, Edge::Begin);
-        draft.function = a.function();
-        draft.detail = Some("static".into());
-        draft.skip(format!(
-            "it shares bounds with a loop at {id:#x}: its test wasn't found"
-        ));
-        drafts.push(draft);
+        let why = Err(Why::Shares(id, Lost::Untested));
+        let construct = all[shares[&id].begin].construct;
+        all.push(Found::begin(construct, "static", at, why));
     }
 }

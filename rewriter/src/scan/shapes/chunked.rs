@@ -8,10 +8,10 @@ mod invariant;
 mod listed;
 mod rank_tests;
 
-use super::found::{Found, Place, Why};
+use super::found::{Found, Place};
+use super::why::Why;
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
-use crate::scan::draft::Draft;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::value::{State, Value};
 use forms::{Dealt, Form, Question, dealt};
@@ -22,9 +22,9 @@ use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The chunked static loops of a function.
-pub(super) fn find(a: &Analysis<'_, '_>, drafts: &[Draft]) -> Vec<Found> {
+pub(super) fn find(a: &Analysis<'_, '_>) -> Vec<Found> {
     let candidates = candidates(a);
-    let cycles = Cycles::of(a, &candidates, drafts);
+    let cycles = Cycles::of(a, &candidates);
     let loops: Vec<(u64, Dealt<'_>)> = cycles
         .compared
         .iter()
@@ -89,7 +89,7 @@ struct Cycles<'x> {
 }
 
 impl<'x> Cycles<'x> {
-    fn of(a: &'x Analysis<'_, '_>, candidates: &[Candidate<'x>], drafts: &[Draft]) -> Cycles<'x> {
+    fn of(a: &'x Analysis<'_, '_>, candidates: &[Candidate<'x>]) -> Cycles<'x> {
         let mut out = Cycles::default();
         let firsts = candidates.iter().filter(|c| c.is_loop);
         let firsts: BTreeSet<usize> = firsts.filter_map(|c| a.body.block_at(c.at)).collect();
@@ -102,7 +102,7 @@ impl<'x> Cycles<'x> {
             let at = candidate.at;
             let asked =
                 rank_tests::before(a, Some(at), cycle, &firsts).filter(|_| !candidate.minimum);
-            if candidate.is_loop && is_apart(a, at, cycle, drafts) {
+            if candidate.is_loop && is_apart(a, at, cycle) {
                 out.uncompared.push((cycle, asked));
             } else if candidate.is_loop {
                 let others = compared.entry(at).or_default();
@@ -243,13 +243,13 @@ fn others(
 
 /// Whether something that ends work-sharing constructs stands between a comparison and a cycle: it is another loop's, and
 /// compilers know of those that pass it, of the first thread say, that they have a chunk here too.
-fn is_apart(a: &Analysis<'_, '_>, at: u64, cycle: &NaturalLoop, drafts: &[Draft]) -> bool {
+fn is_apart(a: &Analysis<'_, '_>, at: u64, cycle: &NaturalLoop) -> bool {
     let Some(from) = a.body.block_at(at).filter(|b| !cycle.blocks.contains(b)) else {
         return false;
     };
     let mut ends = false;
     a.body.backwards([cycle.header], |block| {
-        ends |= block != from && a.closing_in(block, drafts).is_some();
+        ends |= block != from && a.closing_in(block).is_some();
         !ends && block != from
     });
     ends
@@ -273,13 +273,11 @@ fn asks(a: &Analysis<'_, '_>, wanted: Query) -> bool {
 fn found(construct: Construct, at: u64, probes: Result<&BTreeMap<u64, ProbeSpec>, Why>) -> Found {
     let first = probes.and_then(|all| all.get(&at).ok_or(Why::Unclear));
     let next = probes.into_iter().flatten().filter(|p| *p.0 != at);
+    let first = first.map(|probe| Place::Inline(*probe));
+    let next = next.map(|(at, probe)| (*at, *probe)).collect();
     Found {
-        construct,
-        detail: "static, chunk",
-        at,
-        place: first.map(|probe| Place::Inline(*probe)),
-        next: next.map(|(at, probe)| (*at, *probe)).collect(),
-        branch: None,
+        next,
+        ..Found::begin(construct, "static, chunk", at, first)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{Analysis, NaturalLoop};
 use crate::scan::Module;
-use crate::scan::draft::Draft;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::ops::VOLATILE;
 use crate::scan::flow::value::State;
@@ -23,14 +22,8 @@ pub(super) fn changed(module: &Module<'_>, call: &Instruction) -> u16 {
 }
 
 /// Whether what follows this place is the loop: its cycles, or a copy for few iterations that computes with its bounds.
-pub(super) fn is_loop(
-    a: &Analysis<'_, '_>,
-    place: u64,
-    id: u64,
-    headers: &[usize],
-    drafts: &[Draft],
-) -> bool {
-    let reach = a.reach(&[place], drafts);
+pub(super) fn is_loop(a: &Analysis<'_, '_>, place: u64, id: u64, headers: &[usize]) -> bool {
+    let reach = a.reach(&[place]);
     if headers.iter().any(|h| reach.blocks.contains(h)) {
         return true;
     }
@@ -65,11 +58,10 @@ pub(super) fn iterates_beside(
     id: u64,
     branch: usize,
     cycles: &[&NaturalLoop],
-    drafts: &[Draft],
 ) -> bool {
     a.body.blocks[branch].succs.iter().any(|&side| {
         let place = a.body.blocks[side].start;
-        let reach = a.reach(&[place], drafts);
+        let reach = a.reach(&[place]);
         let mut found = false;
         a.visit(side, |_, insn, state| {
             let element = (0..insn.op_count()).any(|op| insn.op_kind(op) == OpKind::Memory)

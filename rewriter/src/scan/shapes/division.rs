@@ -1,15 +1,15 @@
 //! Divisions by the number of threads, and what is done with their results.
 
+use super::found::{Found, Place};
+use super::why::Why;
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
-use crate::scan::draft::Draft;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::value::{State, Value};
 use crate::scan::graph::post_order;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
-use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ pub(super) fn displaced(
     division: &Division,
     (origin, test): (usize, usize),
     divides: &BTreeSet<usize>,
-) -> Option<&'static str> {
+) -> Option<Why> {
     let is_once = |block: usize| {
         let once =
             |l: &NaturalLoop| !l.blocks.contains(&block) || l.blocks.contains(&division.block);
@@ -108,7 +108,7 @@ pub(super) fn displaced(
     };
     let twice = |block: usize| !is_once(block) || !a.is_reducible() && comes_back(block);
     if twice(origin) || twice(test) {
-        return Some("its division is hoisted out of a cycle that the loop is in");
+        return Some(Why::HoistedDivision);
     }
     let first = origin;
     let compare = a
@@ -127,29 +127,22 @@ pub(super) fn displaced(
         others |= insns.any(|ip| between(ip) && a.calls.contains_key(&ip));
         !others && block != first
     });
-    others.then_some("another construct stands between its division and the loop")
+    others.then_some(Why::OthersBetween)
 }
 
-pub(super) fn add_begin(
-    a: &Analysis<'_, '_>,
-    division: &Division,
-    drafts: &mut Vec<Draft>,
-) -> usize {
+/// The loop that begins at a division.
+pub(super) fn begin(a: &Analysis<'_, '_>, division: &Division) -> Found {
     let insn = &division.insn;
     let construct = match division.by {
         Query::NumTeams => Construct::Distribute,
         _ => Construct::Loop,
     };
-    let mut draft = Draft::new(insn.ip(), construct, Edge::Begin);
-    draft.function = a.function();
-    draft.detail = Some("static".into());
-    draft.line_at = query_call(a, division).unwrap_or(insn.ip());
     let mut args = [NO_ARG; 8];
     let width = division.size;
     if insn.op0_kind() == OpKind::Register {
         args[0] = insn.op0_register().full_register().number() as u8;
     }
-    draft.inline(ProbeSpec {
+    let probe = ProbeSpec {
         probe: Probe::InlineLoopBegin,
         args,
         nargs: 0,
@@ -158,9 +151,10 @@ pub(super) fn add_begin(
         param: 0,
         second: 0,
         chunks: false,
-    });
-    drafts.push(draft);
-    drafts.len() - 1
+    };
+    let mut found = Found::begin(construct, "static", insn.ip(), Ok(Place::Inline(probe)));
+    found.line_at = query_call(a, division).unwrap_or(insn.ip());
+    found
 }
 
 /// The last call of a query function before the division in its block: it has the loop's line.

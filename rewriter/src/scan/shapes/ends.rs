@@ -1,5 +1,6 @@
 //! Where an inlined construct ends: at the post-dominator of the branch that enters it, or implied by what follows.
 
+use super::why::Endless;
 use super::{Analysis, NaturalLoop, master};
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
@@ -7,6 +8,7 @@ use crate::scan::flow::value::Value;
 use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Instructions that are looked at behind a construct for something that implies its end.
@@ -20,14 +22,57 @@ pub(super) struct Own {
 }
 
 /// How a construct ends.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The runtime sees it by itself, at one of these addresses, for this reason.
-    Implied(Vec<u64>, String),
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// The runtime sees it by itself, at one of these addresses.
+    Implied(Vec<u64>, By),
     /// Probes before these instructions.
     Probes(Vec<u64>),
     /// There is no such place.
-    Nowhere(&'static str),
+    Nowhere(Endless),
+}
+
+/// What implies an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// The return of the outlined function.
+    Return,
+    /// What ends every open construct, at this address.
+    Closing(Closing, u64),
+}
+
+impl By {
+    /// The same in words.
+    pub(super) fn told(self) -> Cow<'static, str> {
+        let (what, at) = match self {
+            By::Return => return "implied by the return of the outlined function".into(),
+            By::Closing(Closing::Barrier, at) => ("barrier", at),
+            By::Closing(Closing::Begin, at) => ("work-sharing construct", at),
+        };
+        format!("implied by the {what} at {at:#x}").into()
+    }
+}
+
+/// A call, or the begin of a loop, that ends every work-sharing construct that is open: they can't contain it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Closing {
+    Barrier,
+    /// Of another one.
+    Begin,
+}
+
+impl Closing {
+    /// What a draft is.
+    pub(super) fn of(draft: &Draft) -> Option<Closing> {
+        match draft.probe()? {
+            Probe::Barrier => Some(Closing::Barrier),
+            Probe::LoopStart
+            | Probe::SectionsStart
+            | Probe::SingleStart
+            | Probe::SingleCopyStart => Some(Closing::Begin),
+            _ => None,
+        }
+    }
 }
 
 /// What paths behind a branch come to first.
@@ -43,38 +88,37 @@ pub(super) struct Ways {
 impl Analysis<'_, '_> {
     /// The end of the construct that everything behind the branch of `block` belongs to; `fork`: the branch that
     /// passes it by.
-    pub(super) fn end_of(&self, block: usize, fork: usize, own: &Own, drafts: &[Draft]) -> End {
+    pub(super) fn end_of(&self, block: usize, fork: usize, own: &Own) -> End {
         let join = self
             .post
             .parent(block)
             .filter(|&j| j < self.body.blocks.len());
-        let ways = self.ways(block, join, drafts);
-        let mut extent = self.extent(fork, drafts);
+        let ways = self.ways(block, join);
+        let mut extent = self.extent(fork);
         extent.remove(&fork);
         if self.holds_others(&extent, own) {
-            return End::Nowhere("other constructs follow before its paths meet again");
+            return End::Nowhere(Endless::OthersFollow);
         }
         if ways.joins {
             let Some(join) = join else {
-                return End::Nowhere(NEVER);
+                return End::Nowhere(Endless::Never);
             };
             return self
-                .implied_behind(join, drafts)
+                .implied_behind(join)
                 .unwrap_or_else(|| End::Probes(vec![self.body.blocks[join].start]));
         }
         if ways.open.is_empty() && ways.returns.is_empty() {
-            return self.closed(&ways.closings, drafts);
+            return self.closed(&ways.closings);
         }
         // Paths don't join: what follows the construct, if anything, exists once for each.
         if self.repeats_code(fork, &ways) {
-            return self.before_copies(fork).map_or(
-                End::Nowhere("the code behind it exists several times"),
-                End::Probes,
-            );
+            return self
+                .before_copies(fork)
+                .map_or(End::Nowhere(Endless::Copies), End::Probes);
         }
         if ways.open.is_empty() {
             let places = ways.returns.iter().map(|&b| self.exit_address(b)).collect();
-            return End::Implied(places, RETURN.to_owned());
+            return End::Implied(places, By::Return);
         }
         let leaves = |&b: &usize| self.body.blocks[b].exit != Exit::Return;
         if ways
@@ -82,21 +126,17 @@ impl Analysis<'_, '_> {
             .iter()
             .any(|b| leaves(b) && !self.is_shared(block, *b))
         {
-            return End::Nowhere("its last action is a jump to another function");
+            return End::Nowhere(Endless::JumpsAway);
         }
         End::Probes(ways.open.iter().map(|&b| self.epilogue(b)).collect())
     }
 
     /// What ends a construct whose paths all lead to these.
-    fn closed(&self, closings: &BTreeSet<u64>, drafts: &[Draft]) -> End {
-        match closings.first() {
-            Some(at) => End::Implied(
-                closings.iter().copied().collect(),
-                self.calls
-                    .get(at)
-                    .map_or_else(String::new, |&d| closing_reason(&drafts[d])),
-            ),
-            None => End::Nowhere(NEVER),
+    fn closed(&self, closings: &BTreeSet<u64>) -> End {
+        let first = closings.first();
+        match first.and_then(|&at| Some(By::Closing(self.closing_at(at)?, at))) {
+            Some(by) => End::Implied(closings.iter().copied().collect(), by),
+            None => End::Nowhere(Endless::Never),
         }
     }
 
@@ -120,7 +160,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Follows every path behind the branch until it joins, meets a barrier or leaves the function.
-    fn ways(&self, block: usize, join: Option<usize>, drafts: &[Draft]) -> Ways {
+    fn ways(&self, block: usize, join: Option<usize>) -> Ways {
         let mut ways = Ways::default();
         let succs = self.body.blocks[block].succs.iter().copied();
         self.body.forwards(succs, |b| {
@@ -128,7 +168,7 @@ impl Analysis<'_, '_> {
                 ways.joins = true;
                 return false;
             }
-            if let Some(at) = self.closing_in(b, drafts) {
+            if let Some(at) = self.closing_in(b) {
                 ways.closings.insert(at);
                 return false;
             }
@@ -152,50 +192,52 @@ impl Analysis<'_, '_> {
     }
 
     /// Blocks between the branch of `block` and what ends the construct.
-    pub(crate) fn extent(&self, block: usize, drafts: &[Draft]) -> BTreeSet<usize> {
+    pub(crate) fn extent(&self, block: usize) -> BTreeSet<usize> {
         let join = self.post.parent(block);
         let succs = self.body.blocks[block].succs.iter().copied();
-        let inside = |b| Some(b) != join && self.closing_in(b, drafts).is_none();
+        let inside = |b| Some(b) != join && self.closing_in(b).is_none();
         self.body.forwards(succs, inside).iter().collect()
     }
 
     /// The call in a block that ends every open work-sharing construct.
-    pub(crate) fn closing_in(&self, block: usize, drafts: &[Draft]) -> Option<u64> {
+    pub(crate) fn closing_in(&self, block: usize) -> Option<u64> {
         let insns = self.body.block_insns(block);
         let (first, last) = (insns.first()?.ip(), insns.last()?.ip());
         self.calls
             .range(first..=last)
-            .find(|&(_, &d)| closes(&drafts[d]))
+            .find(|(_, mark)| mark.closing.get().is_some())
             .map(|(&ip, _)| ip)
     }
 
     /// The blocks with such a call or begin.
-    pub(super) fn closing_blocks(&self, drafts: &[Draft]) -> BTreeSet<usize> {
-        let closing = self.calls.iter().filter(|&(_, &d)| closes(&drafts[d]));
+    pub(super) fn closing_blocks(&self) -> BTreeSet<usize> {
+        let all = self.calls.iter();
+        let closing = all.filter(|(_, mark)| mark.closing.get().is_some());
         let blocks = closing.filter_map(|(&ip, _)| self.body.block_at(ip));
         blocks.collect()
     }
 
-    /// Whether the call or begin at an address ends every open work-sharing construct.
-    pub(super) fn closes_at(&self, ip: u64, drafts: &[Draft]) -> bool {
-        self.calls.get(&ip).is_some_and(|&d| closes(&drafts[d]))
+    /// The call or begin at an address, if it ends every open work-sharing construct.
+    pub(super) fn closing_at(&self, ip: u64) -> Option<Closing> {
+        self.calls.get(&ip)?.closing.get()
     }
 
     /// What the code behind a join leads to, if nothing but moves stands before it.
-    fn implied_behind(&self, join: usize, drafts: &[Draft]) -> Option<End> {
+    fn implied_behind(&self, join: usize) -> Option<End> {
         let mut block = join;
         let mut left = LEAD;
         loop {
             for insn in self.body.block_insns(block) {
                 left = left.checked_sub(1)?;
-                if let Some(&d) = self.calls.get(&insn.ip()) {
-                    return closes(&drafts[d])
-                        .then(|| End::Implied(vec![insn.ip()], closing_reason(&drafts[d])));
+                let at = insn.ip();
+                if let Some(mark) = self.calls.get(&at) {
+                    let by = By::Closing(mark.closing.get()?, at);
+                    return Some(End::Implied(vec![at], by));
                 }
                 if insn.flow_control() == FlowControl::Return {
                     return self
                         .is_outlined()
-                        .then(|| End::Implied(vec![insn.ip()], RETURN.to_owned()));
+                        .then(|| End::Implied(vec![at], By::Return));
                 }
                 if !is_plain_move(insn) {
                     return None;
@@ -228,14 +270,8 @@ impl Analysis<'_, '_> {
             .map_or(last.ip(), Instruction::ip)
     }
 
-    pub(super) fn end_behind(
-        &self,
-        places: &[u64],
-        headers: &[usize],
-        own: &Own,
-        drafts: &[Draft],
-    ) -> End {
-        let reach = self.reach(places, drafts);
+    pub(super) fn end_behind(&self, places: &[u64], headers: &[usize], own: &Own) -> End {
+        let reach = self.reach(places);
         // Of some blocks only the beginning, in front of what ends the loop.
         let mut whole = reach.blocks.clone();
         whole.retain(|&b| {
@@ -244,7 +280,7 @@ impl Analysis<'_, '_> {
                 .is_some_and(|i| reach.insns.contains(&i.ip()))
         });
         if self.holds_others(&whole, own) {
-            return End::Nowhere("other constructs follow before its paths meet again");
+            return End::Nowhere(Endless::OthersFollow);
         }
         // The first block behind all of its cycles.
         let blocks: Vec<usize> = places
@@ -253,14 +289,14 @@ impl Analysis<'_, '_> {
             .collect();
         let mut join = blocks.first().and_then(|&b| self.post.parent(b));
         while let Some(block) = join.filter(|&j| j < self.body.blocks.len()) {
-            let on = self.reach(&[self.body.blocks[block].start], drafts);
+            let on = self.reach(&[self.body.blocks[block].start]);
             let leads_back = headers.iter().chain(&blocks).any(|b| on.blocks.contains(b));
             if blocks.iter().all(|&b| self.post.dominates(block, b))
                 && reach.blocks.contains(&block)
                 && !leads_back
             {
                 return self
-                    .implied_behind(block, drafts)
+                    .implied_behind(block)
                     .unwrap_or_else(|| End::Probes(vec![self.body.blocks[block].start]));
             }
             join = self.post.parent(block);
@@ -277,46 +313,16 @@ impl Analysis<'_, '_> {
             let returns =
                 |&b: &usize| self.is_outlined() && self.body.blocks[b].exit == Exit::Return;
             if reach.exits.is_empty() {
-                return self.closed(&reach.closings, drafts);
+                return self.closed(&reach.closings);
             }
             if reach.exits.iter().all(returns) && reach.closings.is_empty() {
                 let places = reach.exits.iter().map(|&b| self.exit_address(b)).collect();
-                return End::Implied(places, RETURN.to_owned());
+                return End::Implied(places, By::Return);
             }
         }
-        End::Nowhere("its paths don't meet again")
+        End::Nowhere(Endless::Apart)
     }
 }
-
-/// Why an outlined function's return implies an end.
-const RETURN: &str = "implied by the return of the outlined function";
-
-/// Whether a call ends every work-sharing construct that is open: they can't contain it.
-fn closes(draft: &Draft) -> bool {
-    matches!(
-        draft.probe(),
-        Some(
-            Probe::Barrier
-                | Probe::LoopStart
-                | Probe::SectionsStart
-                | Probe::SingleStart
-                | Probe::SingleCopyStart
-                | Probe::InlineLoopBegin
-                | Probe::InlineLoopAgain
-        )
-    )
-}
-
-fn closing_reason(draft: &Draft) -> String {
-    let what = match draft.probe() {
-        Some(Probe::Barrier) => "barrier",
-        _ => "work-sharing construct",
-    };
-    format!("implied by the {what} at {:#x}", draft.address)
-}
-
-/// A path that never ends.
-const NEVER: &str = "control never leaves it";
 
 /// Whether it restores the caller's registers.
 fn is_epilogue(insn: &Instruction) -> bool {

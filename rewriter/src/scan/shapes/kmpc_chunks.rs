@@ -5,39 +5,23 @@
 mod sections;
 
 use super::{Analysis, NaturalLoop};
-use crate::model::ProbeSpec;
 use crate::scan::draft::Draft;
 use crate::scan::flow::uses::is_call;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
-use ompfuse_format::site::Edge;
 
-/// Adds the places where the next chunk begins. Where the cycle isn't found, all chunks of a thread are one unit.
-pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
-    let chunked: Vec<usize> = a
-        .calls
-        .values()
-        .copied()
-        .filter(|&d| is_chunked(&drafts[d]) || is_sections(&drafts[d]))
-        .collect();
-    for begin in chunked {
-        let cycle = match is_sections(&drafts[begin]) {
-            true => cycle(a, begin, drafts)
-                .filter(|c| sections::are_counted(a, drafts[begin].address, c)),
-            false => chunk_cycle(a, begin, drafts),
-        };
-        let Some(cycle) = cycle else {
-            continue;
-        };
-        let at = a.body.blocks[cycle.header].start;
-        let mut draft = Draft::new(at, drafts[begin].construct, Edge::Next);
-        draft.function = a.function();
-        drafts[begin].tell_chunks(true);
-        draft.detail = drafts[begin].detail.clone();
-        draft.region = Some(begin);
-        draft.inline(ProbeSpec::bare(Probe::InlineNextChunk));
-        drafts.push(draft);
-    }
+/// The places where the next chunk begins, with the numbers of the drafts that begin the loops. Where the cycle isn't found, all chunks
+/// of a thread are one unit.
+pub(super) fn find(a: &Analysis<'_, '_>, drafts: &[Draft]) -> Vec<(usize, u64)> {
+    let cycle_of = |begin: usize| match is_sections(&drafts[begin]) {
+        true => {
+            cycle(a, begin, drafts).filter(|c| sections::are_counted(a, drafts[begin].address, c))
+        }
+        false => chunk_cycle(a, begin, drafts),
+    };
+    let chunked = (0..drafts.len()).filter(|&d| is_chunked(&drafts[d]) || is_sections(&drafts[d]));
+    let next = |begin| Some((begin, a.body.blocks[cycle_of(begin)?.header].start));
+    chunked.filter_map(next).collect()
 }
 
 /// Whether it begins a static loop with chunks.
@@ -96,13 +80,10 @@ fn cycle<'x>(a: &'x Analysis<'_, '_>, begin: usize, drafts: &[Draft]) -> Option<
 
 /// The blocks with a loop's ends: more than one where it may be cancelled.
 fn ends(a: &Analysis<'_, '_>, begin: usize, drafts: &[Draft]) -> Vec<usize> {
-    let ends = |d: &&usize| {
-        drafts[**d].region == Some(begin) && drafts[**d].probe() == Some(Probe::StaticFini)
-    };
-    let blocks = a.calls.values().filter(ends);
-    blocks
-        .filter_map(|&d| a.body.block_at(drafts[d].address))
-        .collect()
+    let ends = drafts
+        .iter()
+        .filter(|d| d.region == Some(begin) && d.probe() == Some(Probe::StaticFini));
+    ends.filter_map(|d| a.body.block_at(d.address)).collect()
 }
 
 /// Whether anything is called between the loop's begin and its cycle.

@@ -8,13 +8,14 @@
 //! ```
 
 use super::division::{
-    Division, add_begin, asks_again, asks_for_remainder, displaced, diverging, leaves_cycle, rank,
+    self, Division, asks_again, asks_for_remainder, displaced, diverging, leaves_cycle, rank,
 };
+use super::ends::Own;
+use super::found::{Found, Place};
+use super::why::Why;
 use super::{Analysis, NaturalLoop, Noticed, again, beyond, fused, repeated, shares};
-use crate::scan::draft::Draft;
 use crate::scan::flow::value::Value;
 use ompfuse_format::Construct;
-use ompfuse_format::site::{Edge, Outcome};
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,9 +23,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Shape {
     /// The name of the division's results.
     pub id: u64,
-    /// Number of the draft that computes its bounds: at the division.
+    /// Number of what computes its bounds: at the division.
     pub share: usize,
-    /// Number of the draft that begins it: the same, or at the diverging branch if the division is far away.
+    /// Number of what begins it: the same, or at the diverging branch if the division is far away.
     pub begin: usize,
     /// The block whose branch everything of the loop is behind.
     pub origin: usize,
@@ -38,29 +39,14 @@ pub(super) struct Shape {
     pub over: usize,
 }
 
-/// Why a division is left alone whose results nothing is multiplied with.
-const NOT_OURS: &str = "a loop divided by hand, or in a form that is not gcc's";
-
-/// Why a loop has no probe whose bounds another computes.
-const NO_PROBE: &str = "the loop whose bounds it has has no probe";
-
-/// Why a loop has no probe whose test is that of others too.
-const UNTESTED: &str = "its diverging branch wasn't found";
-
 /// Whether a division is gcc's, but no branch depends on its results alone: on other paths others were computed. Or the first that
 /// does leaves a cycle in which something is waited for: rounds in which a thread has no iterations.
-fn is_tested_elsewhere(
-    a: &Analysis<'_, '_>,
-    division: &Division,
-    id: u64,
-    block: usize,
-    drafts: &[Draft],
-) -> bool {
+fn is_tested_elsewhere(a: &Analysis<'_, '_>, division: &Division, id: u64, block: usize) -> bool {
     let rank = rank(division.by);
     let (at, size) = (division.insn.ip(), division.size);
     let waits = |c: &NaturalLoop| {
         let mut blocks = c.blocks.iter();
-        blocks.any(|&b| a.closing_in(b, drafts).is_some())
+        blocks.any(|&b| a.closing_in(b).is_some())
     };
     let is_apart = |first: usize| {
         let mut cycles = a.cycles().iter();
@@ -79,14 +65,14 @@ fn list_others(
     blocks: &[usize],
     closing: &BTreeSet<usize>,
     shapes: &[Shape],
-    drafts: &mut Vec<Draft>,
+    all: &mut Vec<Found>,
 ) {
     let own = |s: &&Shape| s.id == id;
     let own: Vec<&Shape> = shapes.iter().filter(own).collect();
     let Some(shape) = own.first() else {
         return;
     };
-    let (rank, construct) = match drafts[shape.share].construct {
+    let (rank, construct) = match all[shape.share].construct {
         Construct::Distribute => (Query::TeamNum, Construct::Distribute),
         other => (Query::ThreadNum, other),
     };
@@ -98,17 +84,8 @@ fn list_others(
         let succs = &a.body.blocks[block].succs;
         tests.contains(&block) || succs.iter().any(|s| tested.contains(s))
     };
-    let others: Vec<u64> = asking(a, id, rank)
-        .filter(|&(b, _)| !leads(b))
-        .map(|c| c.1)
-        .collect();
-    for at in others {
-        let mut draft = Draft::new(at, construct, Edge::Begin);
-        draft.function = a.function();
-        draft.detail = Some("static".into());
-        draft.skip(UNTESTED);
-        drafts.push(draft);
-    }
+    let others = asking(a, id, rank).filter(|&(b, _)| !leads(b));
+    all.extend(others.map(|(_, at)| Found::begin(construct, "static", at, Err(Why::Untested))));
 }
 
 /// The comparisons of the thread's number with the remainder of division `id`: block and address.
@@ -140,36 +117,42 @@ pub(super) fn possible(noticed: &Noticed) -> bool {
         || !noticed.divisions.is_empty() && noticed.comparisons.iter().any(|c| asks(c.2))
 }
 
-/// Adds the static loops of a function to `drafts`.
-pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
-    let all = a.noticed.divisions.iter();
-    let divisions: BTreeMap<u64, Division> = all.map(|d| (d.insn.ip(), d.clone())).collect();
+/// The static loops of a function.
+pub(super) fn find(a: &mut Analysis<'_, '_>) -> Vec<Found> {
+    let divisions = a.noticed.divisions.iter();
+    let divisions: BTreeMap<u64, Division> = divisions.map(|d| (d.insn.ip(), d.clone())).collect();
     let common = Common::of(a, &divisions);
+    let mut all: Vec<Found> = Vec::new();
     let mut shapes: Vec<Shape> = Vec::new();
     for division in divisions.values() {
-        shapes.extend(add_shape(a, division, &common, drafts));
+        shapes.extend(add_shape(a, division, &common, &mut all));
     }
     // Of two divisions with the code behind them in common the first is the region.
     let mut roots: BTreeMap<u64, usize> = BTreeMap::new();
     for s in &shapes {
         let root = *roots.entry(s.id).or_insert(s.begin);
-        drafts[s.begin].region = Some(root).filter(|&r| r != s.begin);
+        all[s.begin].of = Some(root).filter(|&r| r != s.begin);
     }
     // A loop's begin ends what is open before it.
     for s in &shapes {
-        if drafts[s.begin].action.is_some() {
-            a.calls.insert(drafts[s.begin].address, s.begin);
+        if all[s.begin].why().is_none() {
+            a.mark(s.begin, &all[s.begin]);
         }
     }
-    let sharers = add_others(a, &shapes, &common, drafts);
-    add_ends(a, &shapes, &sharers, drafts);
-    forget_followers(&shapes, &sharers, drafts);
+    let sharers = add_others(a, &shapes, &common, &mut all);
+    add_ends(a, &shapes, &sharers, &mut all);
+    forget_followers(a, &mut all);
     for s in shapes.iter().filter(|s| s.alone) {
-        if let Some(cycles) = fused::cycles(a, s.id, s.first, drafts) {
-            drafts[s.begin].rare_mut().cycles = Some(cycles);
-        }
+        all[s.begin].cycles = fused::cycles(a, s.id, s.first);
     }
-    skip_regions(&shapes, drafts);
+    skip_regions(a, &shapes, &mut all);
+    all
+}
+
+/// Lists a loop without probe.
+pub(super) fn lose(a: &Analysis<'_, '_>, n: usize, why: Why, all: &mut [Found]) {
+    all[n].lost = Some(why);
+    a.unmark(all[n].at, a.own + n);
 }
 
 /// Divisions on different paths that have the code behind them in common, by the name of their results.
@@ -204,16 +187,17 @@ fn add_shape(
     a: &Analysis<'_, '_>,
     division: &Division,
     common: &Common,
-    drafts: &mut Vec<Draft>,
+    all: &mut Vec<Found>,
 ) -> Option<Shape> {
     let at = division.insn.ip();
     let id = a.flow.name(at);
     let (over, with) = (common.over[&id], &common.with[&id]);
     let Some((mut origin, first, others)) = shape(a, id, over, division.by) else {
         // Source code has no divisions of bytes of its own: C's have the width of int.
-        if division.size == 1 || is_tested_elsewhere(a, division, id, over, drafts) {
-            let begin = add_begin(a, division, drafts);
-            drafts[begin].skip(UNTESTED);
+        if division.size == 1 || is_tested_elsewhere(a, division, id, over) {
+            let mut found = division::begin(a, division);
+            found.lost = Some(Why::Untested);
+            all.push(found);
         }
         return None;
     };
@@ -223,36 +207,39 @@ fn add_shape(
     }
     let alone = with.len() == 1;
     let divides: BTreeSet<usize> = with.iter().copied().collect();
-    let mut begin = add_begin(a, division, drafts);
-    let share = begin;
-    if origin_of == shares::Origin::Unclear {
-        drafts[begin].skip(NOT_OURS);
-    } else if let Some(why) = again::unswitched(a, id, first, drafts) {
-        drafts[begin].skip(why);
-    } else if let Some(why) = displaced(a, division, (origin, first), &divides) {
-        if again::tests_in_iterations(a, division, first) {
-            drafts[begin].skip("its test is in the cycle of its iterations");
-        } else if alone {
-            origin = place_apart(a, origin, first);
-            begin = again::add_apart(a, share, origin, drafts);
-        } else {
-            drafts[begin].skip(why);
+    let share = all.len();
+    let mut begin = share;
+    all.push(division::begin(a, division));
+    all[share].lost = if origin_of == shares::Origin::Unclear {
+        Some(Why::NotOurs)
+    } else if let Some(why) = again::unswitched(a, id, first) {
+        Some(why)
+    } else {
+        match displaced(a, division, (origin, first), &divides) {
+            Some(_) if again::tests_in_iterations(a, division, first) => {
+                Some(Why::TestInIterations)
+            }
+            Some(_) if alone => {
+                origin = place_apart(a, origin, first);
+                begin = again::add_apart(a, share, origin, all);
+                None
+            }
+            why => why,
         }
-    }
+    };
     let apart = [origin];
     let begins = match share == begin {
         true => &with[..],
         false => &apart,
     };
-    let mut check = |is_wrong: &dyn Fn(&[Draft]) -> bool, why: &'static str| {
-        if drafts[begin].action.is_some() && is_wrong(drafts) {
-            drafts[begin].skip(why);
-        }
-    };
-    let repeats = |drafts: &[Draft]| repeated::passes_by_test(a, id, first, begins, drafts);
-    check(&repeats, repeated::REPEATED);
-    let copied = |drafts: &[Draft]| is_entered_elsewhere(a, (first, &others), &divides, drafts);
-    check(&copied, "its diverging branch exists several times");
+    if all[begin].why().is_none() {
+        all[begin].lost = if repeated::passes_by_test(a, id, first, begins) {
+            Some(Why::Repeated)
+        } else {
+            let copied = is_entered_elsewhere(a, (first, &others), &divides);
+            copied.then_some(Why::SeveralTests)
+        };
+    }
     Some(Shape {
         id,
         share,
@@ -270,85 +257,83 @@ fn add_others(
     a: &mut Analysis<'_, '_>,
     shapes: &[Shape],
     common: &Common,
-    drafts: &mut Vec<Draft>,
+    all: &mut Vec<Found>,
 ) -> Vec<again::Sharer> {
     let mut sharers = Vec::new();
     let mut listed = BTreeSet::new();
     for s in shapes {
-        let count = drafts.len();
-        sharers.extend(again::add_sharers(a, s, drafts));
-        let mut added = drafts[count..].iter();
-        if added.any(|d| d.outcome == Outcome::Skipped) {
+        let count = all.len();
+        sharers.extend(again::add_sharers(a, s, all));
+        if all[count..].iter().any(|found| found.why().is_some()) {
             listed.insert(s.id);
         }
     }
-    let closing = a.closing_blocks(drafts);
+    let closing = a.closing_blocks();
     for (&id, blocks) in &common.with {
-        list_others(a, id, blocks, &closing, shapes, drafts);
+        list_others(a, id, blocks, &closing, shapes, all);
     }
-    for sharer in &sharers {
-        for &test in &sharer.tests {
-            a.calls.insert(drafts[test].address, test);
-        }
+    for &test in sharers.iter().flat_map(|s| &s.tests) {
+        a.mark(test, &all[test]);
     }
-    beyond::list(a, shapes, (&sharers, &listed), drafts);
+    beyond::list(a, shapes, (&sharers, &listed), all);
     sharers
 }
 
-/// Adds the ends of loops.
-fn add_ends(
-    a: &Analysis<'_, '_>,
-    shapes: &[Shape],
-    sharers: &[again::Sharer],
-    drafts: &mut Vec<Draft>,
-) {
+/// Gives loops their ends.
+fn add_ends(a: &Analysis<'_, '_>, shapes: &[Shape], sharers: &[again::Sharer], all: &mut [Found]) {
+    let own = |n: usize, id: u64, all: &[Found]| Own {
+        construct: all[n].construct,
+        division: Some(id),
+    };
     for s in shapes {
-        if drafts[s.begin].action.is_some() {
-            a.add_end(s.begin, s.origin, s.first, drafts);
+        if all[s.begin].why().is_none() {
+            let end = a.end_of(s.origin, s.first, &own(s.begin, s.id, all));
+            all[s.begin].ends(end);
         }
-        if drafts[s.begin].action.is_none() && s.share != s.begin {
-            drafts[s.share].skip(NO_PROBE);
+        if let Some(why) = all[s.begin].why() {
+            lose(a, s.begin, why, all);
+            if s.share != s.begin {
+                lose(a, s.share, Why::NoShare, all);
+            }
         }
     }
-    for sharer in sharers {
-        if drafts[sharer.begin].outcome == Outcome::Patchable {
-            sharer.add_end(a, drafts);
+    for s in sharers {
+        if all[s.begin].why().is_some() {
+            continue;
+        }
+        let end = s.end(a, &own(s.begin, s.share, all));
+        all[s.begin].ends(end);
+        if let Some(why) = all[s.begin].why() {
+            for &test in &s.tests {
+                lose(a, test, why, all);
+            }
         }
     }
 }
 
 /// Makes loops that begin behind a barrier, of others that have no probe, loops without one.
-fn forget_followers(shapes: &[Shape], sharers: &[again::Sharer], drafts: &mut [Draft]) {
-    for s in shapes {
-        if drafts[s.begin].action.is_some() {
-            continue;
-        }
-        let rare = drafts[s.begin].own_rare();
-        let followers = rare.map(|r| std::mem::take(&mut r.follows));
-        for follower in followers.unwrap_or_default() {
-            again::forget(follower, NO_PROBE, drafts);
-        }
-    }
-    for sharer in sharers.iter().filter(|s| s.tests.is_empty()) {
-        if drafts[sharer.begin].outcome == Outcome::Skipped {
-            let why = drafts[sharer.begin].reason.clone().unwrap_or_default();
-            again::forget(sharer.begin, &why, drafts);
+fn forget_followers(a: &Analysis<'_, '_>, all: &mut [Found]) {
+    for n in 0..all.len() {
+        let leader = match &all[n].place {
+            Ok(Place::Behind(behind)) => behind.leader,
+            _ => continue,
+        };
+        if all[leader].why().is_some() {
+            lose(a, n, Why::NoShare, all);
         }
     }
 }
 
 /// All begins of one region have probes, or none has.
-fn skip_regions(shapes: &[Shape], drafts: &mut [Draft]) {
+fn skip_regions(a: &Analysis<'_, '_>, shapes: &[Shape], all: &mut [Found]) {
     for begin in shapes.iter().map(|s| s.begin) {
-        let root = drafts[begin].region.unwrap_or(begin);
-        let why = drafts[begin].reason.clone();
-        let why = why.filter(|_| drafts[begin].action.is_none());
-        if root != begin
-            && let Some(why) = why.or_else(|| drafts[root].reason.clone())
-        {
-            for (i, draft) in drafts.iter_mut().enumerate() {
-                if (i == root || draft.region == Some(root)) && draft.record.is_none() {
-                    draft.skip(why.clone());
+        let Some(root) = all[begin].of else {
+            continue;
+        };
+        if let Some(why) = all[begin].why().or_else(|| all[root].why()) {
+            for n in 0..all.len() {
+                if n == root || all[n].of == Some(root) {
+                    lose(a, n, why, all);
                 }
             }
         }
@@ -361,12 +346,11 @@ fn is_entered_elsewhere(
     a: &Analysis<'_, '_>,
     (first, others): (usize, &[usize]),
     divides: &BTreeSet<usize>,
-    drafts: &[Draft],
 ) -> bool {
-    let extent = a.extent(first, drafts);
+    let extent = a.extent(first);
     let apart = others.iter().filter(|b| !extent.contains(b));
     let mut behind = apart.filter(|&&b| a.leads_to(first, b, divides));
-    behind.any(|&b| !a.extent(b, drafts).is_disjoint(&extent))
+    behind.any(|&b| !a.extent(b).is_disjoint(&extent))
 }
 
 /// What belongs to a division, if it begins a loop: the block whose branch everything is behind, the diverging branch's

@@ -1,5 +1,6 @@
 //! gcc's `master` and `masked`: a comparison of the thread's number with a constant, or code that looks the same.
 
+use super::ends::Own;
 use super::found::{Found, Place};
 use super::{Analysis, Decision};
 use crate::model::{ProbeSpec, Target};
@@ -62,14 +63,13 @@ fn found(
             (compare.ip(), place)
         }
     };
-    Found {
+    let own = Own {
         construct: Construct::Master,
-        detail: "or equivalent",
-        at,
-        place: Ok(place),
-        next: Vec::new(),
-        branch: Some(block),
-    }
+        division: None,
+    };
+    let mut found = Found::begin(own.construct, "or equivalent", at, Ok(place));
+    found.ends(a.end_of(block, block, &own));
+    found
 }
 
 /// The call of `omp_get_thread_num` before an instruction of the block, no other call being between.

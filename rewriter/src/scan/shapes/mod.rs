@@ -1,6 +1,6 @@
 //! Constructs for which compilers make no call: found from values and control flow.
 
-pub(super) mod again;
+mod again;
 mod beyond;
 mod chunked;
 mod copies;
@@ -12,13 +12,13 @@ mod fused;
 mod kmpc_chunks;
 mod loops;
 mod master;
-mod place_ends;
 mod reach;
 mod repeated;
 mod several;
 mod shares;
 mod single;
 mod ways;
+mod why;
 
 use super::Module;
 use super::cfg::Body;
@@ -28,9 +28,9 @@ use super::flow::dataflow::{self, Flow};
 use super::flow::lift::Effect;
 use super::flow::value::{State, Value};
 use super::graph::{Dominators, NaturalLoop};
-use crate::model::ProbeSpec;
+use ends::Closing;
+use found::Found;
 use iced_x86::{FlowControl, Instruction, Mnemonic};
-use ompfuse_format::abi::Probe;
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 
@@ -45,8 +45,10 @@ pub(crate) struct Analysis<'m, 'a> {
     outlined: bool,
     /// Whether that was asked.
     asked: Cell<bool>,
-    /// Address of an instruction -> draft of the runtime call there, or of the loop that begins there.
-    pub calls: BTreeMap<u64, usize>,
+    /// How many calls of the runtime there are. Static loops are numbered behind them.
+    own: usize,
+    /// These calls, and the static loops' begins, by address.
+    pub calls: BTreeMap<u64, Mark>,
     /// Conditional branches by block, with the comparison that decides.
     pub decisions: BTreeMap<usize, Decision>,
     /// What else was noticed when every instruction was looked at once.
@@ -56,6 +58,15 @@ pub(crate) struct Analysis<'m, 'a> {
     /// What may come from the thread's number.
     from_thread: OnceCell<chunked::FromThread>,
     ways: ways::Ways,
+}
+
+/// A call of the runtime, or the begin of a loop.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    /// Number of its draft.
+    draft: usize,
+    /// What it is to constructs that are open.
+    closing: Cell<Option<Closing>>,
 }
 
 /// Instructions that shapes are built on.
@@ -110,16 +121,13 @@ pub(crate) fn possible(queried: bool, drafts: &[Draft]) -> bool {
 
 /// Finds what [`find`] finds in a function that asks for no numbers and has no `single` without end: the chunks of loops
 /// that begin with a call. No values are needed for that.
-pub(crate) fn find_dealt(
-    module: &Module<'_>,
-    body: &Body,
-    own: std::ops::Range<usize>,
-    drafts: &mut Vec<Draft>,
-) {
+pub(crate) fn find_dealt(module: &Module<'_>, body: &Body, drafts: &mut Vec<Draft>) {
     let flow = Flow::default();
     let parts = (BTreeMap::new(), Noticed::default());
-    let analysis = Analysis::new(module, body, &flow, false, own, parts, drafts);
-    kmpc_chunks::find(&analysis, drafts);
+    let analysis = Analysis::new(module, body, &flow, false, parts, drafts);
+    for (begin, at) in kmpc_chunks::find(&analysis, drafts) {
+        found::add_chunks(&analysis, begin, at, drafts);
+    }
 }
 
 /// Whether [`find_dealt`] is enough for a function that asks for no numbers.
@@ -136,7 +144,6 @@ pub(crate) fn find(
     body: &Body,
     flow: &Flow,
     (outlined, queried): (bool, bool),
-    own: std::ops::Range<usize>,
     drafts: &mut Vec<Draft>,
 ) -> bool {
     let (mut decisions, noticed) = look(module, body, flow);
@@ -145,7 +152,7 @@ pub(crate) fn find(
     let nothing = !loops::possible(&noticed)
         && noticed.strides.is_empty()
         && !decisions.values().any(asks)
-        && !possible(false, &drafts[own.clone()]);
+        && !possible(false, drafts);
     if nothing {
         return false;
     }
@@ -153,18 +160,27 @@ pub(crate) fn find(
         decisions.extend(decide(module, body, flow, block).map(|d| (block, d)));
     }
     let parts = (decisions, noticed);
-    let mut analysis = Analysis::new(module, body, flow, outlined, own, parts, drafts);
-    if !queried {
-        kmpc_chunks::find(&analysis, drafts);
-        single::find(&analysis, drafts);
-        return analysis.asked.get();
+    let mut analysis = Analysis::new(module, body, flow, outlined, parts, drafts);
+    let mut loops = Vec::new();
+    let mut chunks = Vec::new();
+    if queried {
+        loops = loops::find(&mut analysis);
+        chunks = chunked::find(&analysis);
     }
-    loops::find(&mut analysis, drafts);
-    let chunks = chunked::find(&analysis, drafts);
-    let masters = master::find(&analysis, &chunks);
+    let dealt = kmpc_chunks::find(&analysis, drafts);
+    let singles = single::find(&analysis, drafts);
+    let mut masters = Vec::new();
+    if queried {
+        masters = master::find(&analysis, &chunks);
+    }
+    found::add(&analysis, loops, drafts);
     found::add(&analysis, chunks, drafts);
-    kmpc_chunks::find(&analysis, drafts);
-    single::find(&analysis, drafts);
+    for (begin, at) in dealt {
+        found::add_chunks(&analysis, begin, at, drafts);
+    }
+    for (begin, end) in singles {
+        found::add_end(&analysis, begin, end, drafts);
+    }
     found::add(&analysis, masters, drafts);
     analysis.asked.get()
 }
@@ -251,16 +267,19 @@ impl<'x> Branch<'x> {
 }
 
 impl<'m, 'a> Analysis<'m, 'a> {
-    /// Of a function whose runtime calls are `drafts[own]`.
+    /// Of a function with these runtime calls.
     fn new(
         module: &'m Module<'a>,
         body: &'m Body,
         flow: &'m Flow,
         outlined: bool,
-        own: std::ops::Range<usize>,
         (decisions, noticed): (BTreeMap<usize, Decision>, Noticed),
         drafts: &[Draft],
     ) -> Self {
+        let mark = |(draft, of): (usize, &Draft)| {
+            let closing = Cell::new(Closing::of(of));
+            (of.address, Mark { draft, closing })
+        };
         Analysis {
             module,
             body,
@@ -269,7 +288,8 @@ impl<'m, 'a> Analysis<'m, 'a> {
             post: body.post_dominators(),
             outlined,
             asked: Cell::new(false),
-            calls: own.map(|i| (drafts[i].address, i)).collect(),
+            own: drafts.len(),
+            calls: drafts.iter().enumerate().map(mark).collect(),
             decisions,
             noticed,
             cycles: OnceCell::new(),
@@ -309,13 +329,28 @@ impl<'m, 'a> Analysis<'m, 'a> {
         succs.any(|&s| !cycle.blocks.contains(&s) && self.post.parent(s).is_some())
     }
 
+    /// The drafts of the calls, and of loops' begins, that are at these addresses.
+    fn drafts_at(&self, places: &[u64]) -> Vec<usize> {
+        let marks = places.iter().filter_map(|at| self.calls.get(at));
+        marks.map(|mark| mark.draft).collect()
+    }
+
+    /// Remembers a static loop's begin, which ends open constructs if it is recorded.
+    fn mark(&mut self, n: usize, found: &Found) {
+        let closing = Cell::new(found.why().is_none().then_some(Closing::Begin));
+        let draft = self.own + n;
+        self.calls.insert(found.at, Mark { draft, closing });
+    }
+
+    /// Forgets that what a draft is, at an address, ends open constructs.
+    fn unmark(&self, at: u64, draft: usize) {
+        if let Some(mark) = self.calls.get(&at).filter(|mark| mark.draft == draft) {
+            mark.closing.set(None);
+        }
+    }
+
     /// Name of the function.
     fn function(&self) -> Option<u32> {
         Some(self.body.function as u32)
     }
-}
-
-/// The probe that ends an inlined construct.
-fn end_probe() -> ProbeSpec {
-    ProbeSpec::bare(Probe::InlineEnd)
 }

@@ -1,11 +1,10 @@
 //! What control reaches from a place before it meets something that ends open constructs.
 
+use super::ends::Closing;
 use super::{Analysis, master};
 use crate::scan::cfg::Exit;
-use crate::scan::draft::Draft;
 use crate::scan::flow::uses::is_call;
 use crate::scan::graph::BlockSet;
-use ompfuse_format::abi::Probe;
 use std::collections::BTreeSet;
 
 /// What is reached.
@@ -27,7 +26,7 @@ pub(super) struct Reach {
 
 impl Analysis<'_, '_> {
     /// What control reaches from before these instructions.
-    pub(super) fn reach(&self, places: &[u64], drafts: &[Draft]) -> Reach {
+    pub(super) fn reach(&self, places: &[u64]) -> Reach {
         let mut reach = Reach::default();
         let mut seen = BTreeSet::new();
         let mut work: Vec<u64> = places.to_vec();
@@ -38,7 +37,7 @@ impl Analysis<'_, '_> {
             reach.blocks.insert(block);
             let mut insns = self.body.block_insns(block).iter().filter(|i| i.ip() >= at);
             let closing = insns.find(|i| {
-                let ends = self.closes_at(i.ip(), drafts) && !places.contains(&i.ip());
+                let ends = self.closing_at(i.ip()).is_some() && !places.contains(&i.ip());
                 if !ends {
                     reach.insns.insert(i.ip());
                 }
@@ -82,21 +81,17 @@ impl Analysis<'_, '_> {
     }
 
     /// What control reaches from these places, which may be what ends something themselves.
-    pub(super) fn reach_at(&self, places: &[u64], drafts: &[Draft]) -> Reach {
-        let ends = |place: &&u64| self.closes_at(**place, drafts);
+    pub(super) fn reach_at(&self, places: &[u64]) -> Reach {
+        let ends = |place: &&u64| self.closing_at(**place).is_some();
         let (closings, others): (Vec<u64>, Vec<u64>) = places.iter().partition(ends);
-        let mut reach = self.reach(&others, drafts);
+        let mut reach = self.reach(&others);
         reach.closings.extend(closings);
         reach
     }
 
     /// The barriers that everything reached comes to, and the places behind them; `None` if control goes elsewhere too.
-    pub(super) fn behind_barriers(
-        &self,
-        reach: &Reach,
-        drafts: &[Draft],
-    ) -> Option<(Vec<u64>, Vec<u64>)> {
-        let barrier = |ip: &u64| drafts[self.calls[ip]].probe() == Some(Probe::Barrier);
+    pub(super) fn behind_barriers(&self, reach: &Reach) -> Option<(Vec<u64>, Vec<u64>)> {
+        let barrier = |ip: &u64| self.closing_at(*ip) == Some(Closing::Barrier);
         let all = reach.closings.iter().all(barrier) && reach.exits.is_empty();
         let barriers: Vec<u64> = reach.closings.iter().copied().filter(|_| all).collect();
         let behind: Vec<u64> = barriers.iter().filter_map(|&ip| self.behind(ip)).collect();

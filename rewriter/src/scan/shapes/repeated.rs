@@ -3,7 +3,6 @@
 
 use super::def_use::changed;
 use super::{Analysis, NaturalLoop, again};
-use crate::scan::draft::Draft;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::uses::{Place, Uses, slot};
@@ -11,9 +10,6 @@ use crate::scan::flow::value::{State, Value};
 use crate::scan::graph::settle;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Why a loop has no probe of which that is true.
-pub(super) const REPEATED: &str = "it is repeated without its test";
 
 /// Whether one of a loop's cycles, over the results of division `id`, is executed once more on a way that passes none of the blocks
 /// `begins`: its counter begins anew there, with values that are the same in every round. In a loop's own outer cycle it
@@ -41,9 +37,8 @@ pub(super) fn passes_by_test(
     id: u64,
     first: usize,
     begins: &[usize],
-    drafts: &[Draft],
 ) -> bool {
-    let extent = a.extent(first, drafts);
+    let extent = a.extent(first);
     let own = |c: &&NaturalLoop| {
         let begins = begins.iter().any(|b| c.blocks.contains(b));
         extent.contains(&c.header) && !begins && again::iterates(a, c, id)

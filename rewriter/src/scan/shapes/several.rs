@@ -4,7 +4,6 @@
 use super::loops::Shape;
 use super::{Analysis, NaturalLoop};
 use crate::scan::cfg::Exit;
-use crate::scan::draft::Draft;
 use crate::scan::graph::walk;
 use std::collections::BTreeSet;
 
@@ -16,7 +15,6 @@ impl Analysis<'_, '_> {
         shape: &Shape,
         division: usize,
         cycles: &[&NaturalLoop],
-        drafts: &[Draft],
     ) -> Option<BTreeSet<usize>> {
         let body: BTreeSet<usize> = cycles.iter().flat_map(|c| &c.blocks).copied().collect();
         let is_test = |b: &usize| shape.others.contains(b) && !body.contains(b);
@@ -31,7 +29,7 @@ impl Analysis<'_, '_> {
             }
             let blocks = &self.body.blocks[block];
             let begins = self.body.roots.contains(&block) || blocks.preds.is_empty();
-            others |= begins || block == shape.first || self.closing_in(block, drafts).is_some();
+            others |= begins || block == shape.first || self.closing_in(block).is_some();
             !others
         });
         if others {

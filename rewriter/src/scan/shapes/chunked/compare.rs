@@ -1,6 +1,6 @@
 //! The comparisons of chunks' starts with the bound, and the probes before them.
 
-use super::super::found::Why;
+use super::super::why::Why;
 use super::super::{Analysis, Decision, NaturalLoop};
 use super::invariant::FromThread;
 use crate::model::ProbeSpec;

@@ -1,6 +1,6 @@
 //! The forms that gcc makes of one loop with chunks, behind one comparison of the first chunk.
 
-use super::super::found::Why;
+use super::super::why::Why;
 use super::super::{Analysis, NaturalLoop};
 use super::compare::{comparisons, leads_into};
 use crate::model::ProbeSpec;

@@ -3,7 +3,7 @@
 //! Some are entered in several places: gcc at -O3 takes a test that doesn't change out of a chunk's iterations, and goes on from one form
 //! of them to the other. To others the first thread of a `master` before them comes on a way of its own, without a comparison.
 
-use super::super::found::Why;
+use super::super::why::Why;
 use super::super::{Analysis, NaturalLoop};
 use super::rank_tests;
 use crate::scan::flow::value::Value;
