@@ -6,7 +6,7 @@ use super::Module;
 use super::cfg::{Blocks, Body, Exit};
 use super::draft::Draft;
 use super::flow::lift;
-use super::graph::{Dominators, NaturalLoop, retreating};
+use super::graph::{Dominators, NaturalLoop, retreating, settle};
 use super::relays::Relayed;
 use super::{wanted, windows};
 use crate::model::ProbeSpec;
@@ -245,28 +245,22 @@ fn deals(body: &Body, natural: &Natural, all: &[Natural], drafts: &[Draft]) -> b
 
 /// How much deeper the stack is than at the loop's header: where each of its blocks begins, and where it ends.
 fn depths(body: &Body, graph: &Graph, natural: &Natural) -> Result<[Depths; 2], &'static str> {
-    let mut begins = BTreeMap::from([(natural.header, 0i64)]);
     let mut ends = BTreeMap::new();
-    let mut work = vec![natural.header];
-    while let Some(block) = work.pop() {
-        let mut depth = begins[&block];
+    let through = |block: usize, depth: &mut Option<i64>| {
         for insn in body.block_insns(block) {
-            depth += growth(insn).ok_or(STACK)?;
+            *depth = depth.zip(growth(insn)).map(|(depth, more)| depth + more);
         }
-        ends.insert(block, depth);
-        let inside = graph.succs[block].iter();
-        for &to in inside.filter(|to| natural.blocks.contains(to)) {
-            match begins.get(&to) {
-                Some(&known) if known != depth => return Err(STACK),
-                Some(_) => {}
-                None => {
-                    begins.insert(to, depth);
-                    work.push(to);
-                }
-            }
-        }
-    }
-    Ok([begins, ends])
+        ends.insert(block, *depth);
+        let next = graph.succs[block].iter().copied();
+        next.filter(move |to| natural.blocks.contains(to))
+    };
+    let start = BTreeMap::from([(natural.header, Some(0))]);
+    let begins = settle(start, through, |x, y| x.filter(|_| x == y));
+    let known = |all: BTreeMap<usize, Option<i64>>| {
+        let all = all.into_iter().map(|(block, depth)| Some((block, depth?)));
+        all.collect::<Option<Depths>>().ok_or(STACK)
+    };
+    Ok([known(begins)?, known(ends)?])
 }
 
 /// What an instruction adds to the stack's depth in bytes; `None`: that isn't known.

@@ -40,15 +40,18 @@ pub(crate) fn components(body: &Body) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     let blocks = &body.blocks;
     let all: Vec<usize> = (0..blocks.len()).collect();
-    let order = post_order(blocks.len(), &all, |b, n| blocks[b].succs.get(n).copied());
+    let mut order = post_order(blocks.len(), &all, |b, n| blocks[b].succs.get(n).copied());
+    order.reverse();
+    // What a walk backwards comes to from one of these is a component; that one is the last.
+    let back = post_order(blocks.len(), &order, |b, n| blocks[b].preds.get(n).copied());
     let mut components = vec![NONE; blocks.len()];
-    for (&first, number) in order.iter().rev().zip(0..) {
-        let mut work = vec![first];
-        while let Some(block) = work.pop() {
-            if components[block] == NONE {
-                components[block] = number;
-                work.extend_from_slice(&blocks[block].preds);
-            }
+    let mut roots = order.iter();
+    let (mut root, mut number) = (roots.next(), 0);
+    for block in back {
+        components[block] = number;
+        if root == Some(&block) {
+            root = roots.find(|&&other| components[other] == NONE);
+            number += 1;
         }
     }
     components

@@ -14,6 +14,7 @@ use super::calls;
 use super::cfg::Body;
 use super::draft::Draft;
 use super::flow::dataflow::Flow;
+use super::graph::walk;
 use super::image::Kind;
 use crate::model::{LinkVa, Read, Target};
 use places::ELSEWHERE;
@@ -117,21 +118,19 @@ struct Group {
 
 impl Group {
     fn around(site: u64, tracks: &Tracks) -> Group {
-        let mut group = Group {
-            calls: BTreeSet::from([site]),
-            loads: BTreeSet::new(),
+        let made = |call: u64| {
+            let all = tracks.calls.get(&call).into_iter().flatten().copied();
+            all.filter(|&n| n != ELSEWHERE)
         };
-        let mut work = vec![site];
-        while let Some(call) = work.pop() {
-            let made = tracks.calls.get(&call).into_iter().flatten();
-            for &n in made.filter(|&&n| n != ELSEWHERE) {
-                if group.loads.insert(n) {
-                    let others = tracks.loads[n].calls.iter().copied();
-                    work.extend(others.filter(|&c| group.calls.insert(c)));
-                }
-            }
+        let calls = |load: usize| tracks.loads[load].calls.iter().copied();
+        let others = |load: usize| calls(load).flat_map(made);
+        let loads = walk(tracks.loads.len(), made(site), others, |_| true);
+        let loads: BTreeSet<usize> = loads.iter().collect();
+        let calls = loads.iter().flat_map(|&load| calls(load)).chain([site]);
+        Group {
+            calls: calls.collect(),
+            loads,
         }
-        group
     }
 
     /// What all of them call, or why the instructions can't be changed.

@@ -28,39 +28,43 @@ impl Analysis<'_, '_> {
     /// What control reaches from before these instructions.
     pub(super) fn reach(&self, places: &[u64]) -> Reach {
         let mut reach = Reach::default();
-        let mut seen = BTreeSet::new();
-        let mut work: Vec<u64> = places.to_vec();
-        while let Some(at) = work.pop() {
-            let Some(block) = self.body.block_at(at).filter(|_| seen.insert(at)) else {
-                continue;
-            };
-            reach.blocks.insert(block);
-            let mut insns = self.body.block_insns(block).iter().filter(|i| i.ip() >= at);
-            let closing = insns.find(|i| {
-                let ends = self.closing_at(i.ip()).is_some() && !places.contains(&i.ip());
-                if !ends {
-                    reach.insns.insert(i.ip());
-                }
-                if is_call(i) && !ends {
-                    reach.calls.insert(i.ip());
-                }
-                ends
-            });
-            if let Some(closing) = closing {
-                reach.closings.insert(closing.ip());
-                continue;
+        let mut behind = Vec::new();
+        for &at in places {
+            let block = self.body.block_at(at);
+            if let Some(block) = block.filter(|&b| self.passes(b, at, places, &mut reach)) {
+                behind.extend_from_slice(&self.body.blocks[block].succs);
             }
-            reach.asks |= self
-                .decisions
-                .get(&block)
-                .is_some_and(|d| master::filter(d).is_some());
-            if !matches!(self.body.blocks[block].exit, Exit::None | Exit::Dead) {
-                reach.exits.insert(block);
-            }
-            let succs = self.body.blocks[block].succs.iter();
-            work.extend(succs.map(|&s| self.body.blocks[s].start));
         }
+        self.body.forwards(behind, |block| {
+            let start = self.body.blocks[block].start;
+            self.passes(block, start, places, &mut reach)
+        });
         reach
+    }
+
+    /// Adds what control reaches in a block from an address on. Whether that is the block's end.
+    fn passes(&self, block: usize, from: u64, places: &[u64], reach: &mut Reach) -> bool {
+        reach.blocks.insert(block);
+        for insn in self.body.block_insns(block) {
+            let at = insn.ip();
+            if at < from {
+                continue;
+            }
+            if self.closing_at(at).is_some() && !places.contains(&at) {
+                reach.closings.insert(at);
+                return false;
+            }
+            reach.insns.insert(at);
+            if is_call(insn) {
+                reach.calls.insert(at);
+            }
+        }
+        let decision = self.decisions.get(&block);
+        reach.asks |= decision.is_some_and(|d| master::filter(d).is_some());
+        if !matches!(self.body.blocks[block].exit, Exit::None | Exit::Dead) {
+            reach.exits.insert(block);
+        }
+        true
     }
 
     /// Whether control comes from a block to another without passing one of `others` in between.
