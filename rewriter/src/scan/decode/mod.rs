@@ -2,6 +2,7 @@
 
 mod blocks;
 mod decoded;
+mod entries;
 mod guard;
 pub(super) mod jump_table;
 mod jumps;

@@ -11,6 +11,7 @@ use super::value::{State, Value};
 use super::work::{Order, Work};
 use crate::thunk::{returns, through};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use ompfuse_patterns::Query;
 use rustc_hash::FxHashMap;
 
 /// The states of a function, by block; those within a block are computed on demand. The default knows nothing of any.
@@ -131,6 +132,18 @@ pub(crate) fn callee(module: &Module<'_>, insn: &Instruction, state: Option<&Sta
         _ => None,
     };
     found.map_or(Callee::Other, Callee::Runtime)
+}
+
+/// The number that a call asks the runtime for.
+pub(crate) fn query(
+    module: &Module<'_>,
+    insn: &Instruction,
+    state: Option<&State>,
+) -> Option<Query> {
+    match callee(module, insn, state) {
+        Callee::Runtime(n) => module.entries.callees[n].query(),
+        Callee::Other => None,
+    }
 }
 
 /// The function of the runtime whose address lies at the end of the stack.

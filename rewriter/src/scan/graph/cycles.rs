@@ -11,6 +11,19 @@ pub(crate) struct NaturalLoop {
     pub blocks: BTreeSet<usize>,
 }
 
+impl NaturalLoop {
+    /// Whether it is a part of another one.
+    pub(crate) fn is_inside(&self, other: &NaturalLoop) -> bool {
+        self.header != other.header && other.blocks.contains(&self.header)
+    }
+
+    /// Those that are no part of others among them.
+    pub(crate) fn outermost<'x>(all: &[&'x NaturalLoop]) -> Vec<&'x NaturalLoop> {
+        let is_part = |cycle: &NaturalLoop| all.iter().any(|other| cycle.is_inside(other));
+        all.iter().copied().filter(|c| !is_part(c)).collect()
+    }
+}
+
 impl Body {
     /// Every cycle with one entry, by header. `over`: which blocks are on all ways to others.
     pub(crate) fn natural_loops(&self, over: &Dominators) -> Vec<NaturalLoop> {

@@ -69,8 +69,7 @@ pub(super) fn add_apart(
 pub(super) fn iterates(a: &Analysis<'_, '_>, cycle: &NaturalLoop, id: u64) -> bool {
     cycle.blocks.iter().any(|&b| {
         let decision = a.decisions.get(&b).filter(|_| a.leaves(b, cycle));
-        decision
-            .is_some_and(|d| d.values.0.division() == Some(id) || d.values.1.division() == Some(id))
+        decision.is_some_and(|d| d.is_of(id))
     })
 }
 
@@ -96,8 +95,7 @@ pub(super) fn tests_in_iterations(a: &Analysis<'_, '_>, division: &Division, fir
 pub(super) fn unswitched(a: &Analysis<'_, '_>, id: u64, first: usize) -> Option<Why> {
     let around = |inner: &&NaturalLoop| {
         a.cycles().iter().any(|outer| {
-            outer.blocks.contains(&inner.header)
-                && outer.header != inner.header
+            inner.is_inside(outer)
                 && !outer.blocks.contains(&first)
                 && a.dom.dominates(first, outer.header)
                 && outer.blocks.iter().any(|&b| a.closing_in(b).is_some())
@@ -125,10 +123,7 @@ pub(super) fn add_sharers(
     for (at, cycles) in groups(a, shape, id, division) {
         let branch = shape.others.iter().copied();
         let branch = branch.filter(|_| followed);
-        match branch
-            .clone()
-            .find(|b| a.body.insns[a.decisions[b].compare].ip() == at)
-        {
+        match branch.clone().find(|&b| a.test_at(b) == Some(at)) {
             Some(branch) => {
                 let begin = add(shape, at, Ok(Place::Again(shape.share)), all);
                 if repeated::passes_by(a, id, &cycles, &[branch]) {
@@ -189,9 +184,7 @@ fn tested(
     cycles: &[&NaturalLoop],
     all: &mut Vec<Found>,
 ) -> Sharer {
-    let places = tests
-        .iter()
-        .map(|b| a.body.insns[a.decisions[b].compare].ip());
+    let places = tests.iter().filter_map(|&b| a.test_at(b));
     let places: Vec<u64> = places.collect();
     let begin = all.len();
     for &at in &places {
@@ -240,7 +233,7 @@ fn groups<'x>(
             if branches.contains(&block) && !cycle.blocks.contains(&block) {
                 // Else it is another loop's: all that comes here has passed something that ended that one.
                 match a.extent(block).contains(&cycle.header) {
-                    true => at = a.body.insns[a.decisions[&block].compare].ip(),
+                    true => at = a.test_at(block).unwrap_or(at),
                     false => over = None,
                 }
                 break;

@@ -45,8 +45,7 @@ pub(super) fn list(
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     // Copies of a loop's test that nothing follows which is seen to iterate: of one that is repeated, and whose cycle is unrolled.
     for (&id, shape) in &shares {
-        let test = |b: &usize| a.body.insns[a.decisions[b].compare].ip();
-        let mut others = shape.others.iter().map(test);
+        let mut others = shape.others.iter().filter_map(|&b| a.test_at(b));
         let unknown = others.find(|&at| !known.contains(&(id, at)));
         found.extend(unknown.map(|at| (id, at)));
     }

@@ -223,7 +223,7 @@ fn others(
             let forms = cycles.compared.get(&c.at);
             let mut all = forms.into_iter().flatten().map(|f| f.0[0]);
             let own = c.cycles[0];
-            !all.any(|o| o.header != own.header && own.blocks.contains(&o.header))
+            !all.any(|o| o.is_inside(own))
         })
     };
     // Who doesn't ask which thread it is deals nothing out.
@@ -263,10 +263,7 @@ fn is_dealt_to_teams(a: &Analysis<'_, '_>) -> bool {
 /// Whether the function asks the runtime for this number.
 fn asks(a: &Analysis<'_, '_>, wanted: Query) -> bool {
     let mut leads = a.body.leads.iter().map(|&i| &a.body.insns[i]);
-    leads.any(|insn| match dataflow::callee(a.module, insn, None) {
-        dataflow::Callee::Runtime(n) => a.module.entries.callees[n].query() == Some(wanted),
-        dataflow::Callee::Other => false,
-    })
+    leads.any(|insn| dataflow::query(a.module, insn, None) == Some(wanted))
 }
 
 /// A loop that begins at `at`, with its probes or the reason why it has none.
@@ -352,9 +349,6 @@ fn check_inside(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)
 fn checks<'x>(
     a: &'x Analysis<'_, '_>,
 ) -> impl DoubleEndedIterator<Item = (&'x usize, &'x super::Decision)> {
-    a.decisions.iter().filter(|(_, d)| {
-        let (x, y) = d.values;
-        let bound = |v: Value| matches!(v, Value::Unknown | Value::Const(_));
-        d.is_ordering() && (x.is_from_thread() && bound(y) || y.is_from_thread() && bound(x))
-    })
+    let all = a.decisions.iter();
+    all.filter(|(_, d)| rank_tests::compares(d, Value::is_from_thread))
 }

@@ -111,10 +111,7 @@ pub(super) fn displaced(
         return Some(Why::HoistedDivision);
     }
     let first = origin;
-    let compare = a
-        .decisions
-        .get(&first)
-        .map_or(0, |d| a.body.insns[d.compare].ip());
+    let compare = a.test_at(first).unwrap_or(0);
     let mut others = false;
     a.body.forwards([division.block], |block| {
         if block != division.block && !a.dom.dominates(division.block, block) {
@@ -161,9 +158,7 @@ pub(super) fn begin(a: &Analysis<'_, '_>, division: &Division) -> Found {
 fn query_call(a: &Analysis<'_, '_>, division: &Division) -> Option<u64> {
     let mut found = None;
     a.visit(division.block, |_, insn, state| {
-        if insn.ip() < division.insn.ip()
-            && let dataflow::Callee::Runtime(n) = dataflow::callee(a.module, insn, Some(state))
-            && a.module.entries.callees[n].query().is_some()
+        if insn.ip() < division.insn.ip() && dataflow::query(a.module, insn, Some(state)).is_some()
         {
             found = Some(insn.ip());
         }

@@ -12,11 +12,7 @@ pub(super) fn cycles(a: &Analysis<'_, '_>, id: u64, first: usize) -> Option<Vec<
     let extent = a.extent(first);
     let own = |c: &&NaturalLoop| extent.contains(&c.header) && again::iterates(a, c, id);
     let own: Vec<&NaturalLoop> = a.cycles().iter().filter(own).collect();
-    let inside = |c: &NaturalLoop| {
-        let around = |o: &NaturalLoop| o.header != c.header && o.blocks.contains(&c.header);
-        own.iter().any(|o| around(o))
-    };
-    let outermost: Vec<&NaturalLoop> = own.iter().copied().filter(|c| !inside(c)).collect();
+    let outermost = NaturalLoop::outermost(&own);
     let before = |x: &NaturalLoop| {
         let behind = a.side(first, x.header);
         let mut others = outermost.iter().filter(|y| y.header != x.header);

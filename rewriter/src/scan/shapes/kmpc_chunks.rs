@@ -46,8 +46,7 @@ fn chunk_cycle<'x>(
 ) -> Option<&'x NaturalLoop> {
     let cycle = cycle(a, begin, drafts)?;
     let init = a.body.block_at(drafts[begin].address)?;
-    let mut others = a.cycles().iter().filter(|l| l.header != cycle.header);
-    let nested = others.any(|l| cycle.blocks.contains(&l.header));
+    let nested = a.cycles().iter().any(|l| l.is_inside(cycle));
     let ends_once = ends(a, begin, drafts).len() == 1;
     (ends_once && nested && !calls_before(a, drafts[begin].address, init, cycle)).then_some(cycle)
 }
@@ -67,13 +66,9 @@ fn cycle<'x>(a: &'x Analysis<'_, '_>, begin: usize, drafts: &[Draft]) -> Option<
                 .iter()
                 .any(|&e| l.blocks.contains(&e) || a.dom.dominates(e, l.header))
     };
-    let inside = |inner: &NaturalLoop, outer: &NaturalLoop| {
-        inner.header != outer.header && outer.blocks.contains(&inner.header)
-    };
     let all: Vec<&NaturalLoop> = a.cycles().iter().filter(between).collect();
-    let mut outermost = all.iter().filter(|l| !all.iter().any(|o| inside(l, o)));
-    match (outermost.next(), outermost.next()) {
-        (Some(cycle), None) => Some(*cycle),
+    match NaturalLoop::outermost(&all)[..] {
+        [cycle] => Some(cycle),
         _ => None,
     }
 }

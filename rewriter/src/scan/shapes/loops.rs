@@ -369,7 +369,7 @@ fn shape(
     let branches: Vec<usize> = diverging(a, id, block, rank).collect();
     let (&first, others) = branches.split_first()?;
     // Other code that divides work: it asks for the remainder behind its loop, or its first test is that of a cycle.
-    let at = a.body.insns[a.decisions[&first].compare].ip();
+    let at = a.test_at(first)?;
     let before = |&(b, ip): &(usize, u64)| {
         let succs = &a.body.blocks[b].succs;
         b == first && ip < at || succs.iter().any(|&s| a.side(block, s).contains(&first))
@@ -377,10 +377,7 @@ fn shape(
     if !asked.iter().any(before) || leaves_cycle(a, first, block) {
         return None;
     }
-    let decides = |&(b, at): &(usize, u64)| {
-        let decision = a.decisions.get(&b);
-        decision.is_some_and(|d| a.body.insns[d.compare].ip() == at) && a.dom.dominates(block, b)
-    };
+    let decides = |&(b, at): &(usize, u64)| a.test_at(b) == Some(at) && a.dom.dominates(block, b);
     let asks: Vec<usize> = asked.iter().filter(|c| decides(c)).map(|c| c.0).collect();
     Some((origin(a, first, &asks), first, others.to_vec()))
 }

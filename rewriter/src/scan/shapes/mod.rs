@@ -92,6 +92,12 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
+    /// Whether it compares what was computed from the results of division `id`.
+    fn is_of(&self, id: u64) -> bool {
+        let (x, y) = self.values;
+        x.division() == Some(id) || y.division() == Some(id)
+    }
+
     /// Whether it asks for less or greater.
     fn is_ordering(&self) -> bool {
         matches!(
@@ -320,6 +326,12 @@ impl<'m, 'a> Analysis<'m, 'a> {
 
     fn visit(&self, block: usize, f: impl FnMut(usize, &Instruction, &State)) {
         self.flow.visit(self.module, self.body, block, f);
+    }
+
+    /// Where the comparison stands that the branch at a block's end depends on.
+    fn test_at(&self, block: usize) -> Option<u64> {
+        let decision = self.decisions.get(&block)?;
+        Some(self.body.insns[decision.compare].ip())
     }
 
     /// Whether control leaves a cycle at this block's end, other than for code that nothing comes back from: calls of

@@ -6,7 +6,7 @@ use super::{Analysis, NaturalLoop, again};
 use crate::scan::flow::dataflow;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::uses::{Place, Uses, slot};
-use crate::scan::flow::value::{State, Value};
+use crate::scan::flow::value::State;
 use crate::scan::graph::settle;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +20,7 @@ pub(super) fn passes_by(
     cycles: &[&NaturalLoop],
     begins: &[usize],
 ) -> bool {
-    let is_inside = |c: &NaturalLoop| {
-        let around = |o: &&NaturalLoop| o.header != c.header && o.blocks.contains(&c.header);
-        cycles.iter().any(around)
-    };
-    let mut outermost = cycles.iter().filter(|c| !is_inside(c));
-    outermost.any(|c| {
+    NaturalLoop::outermost(cycles).iter().any(|c| {
         let around = a.body.around(c.header, |b| !begins.contains(&b));
         !around.is_subset(&c.blocks) && Round::of(a, c, &around).begins_anew(c, id)
     })
@@ -114,12 +109,10 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
     /// Whether what the cycle compares where it is left, a share's part, begins with what it began with the last time.
     fn begins_anew(&mut self, cycle: &NaturalLoop, id: u64) -> bool {
         let a = self.a;
-        let related = |v: Value| v.division() == Some(id);
-        let leaving = a.decisions.iter().filter(|(b, d)| {
-            cycle.blocks.contains(b)
-                && a.leaves(**b, cycle)
-                && (related(d.values.0) || related(d.values.1))
-        });
+        let leaving = a
+            .decisions
+            .iter()
+            .filter(|(b, d)| cycle.blocks.contains(b) && a.leaves(**b, cycle) && d.is_of(id));
         let mut found = false;
         for (&block, decision) in leaving {
             a.visit(block, |i, insn, state| {

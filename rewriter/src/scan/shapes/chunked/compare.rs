@@ -19,11 +19,6 @@ pub(super) fn comparisons(
     cycle: &NaturalLoop,
     (minimum, is_only): (bool, bool),
 ) -> Result<BTreeMap<u64, ProbeSpec>, Why> {
-    let address = |block: usize| {
-        a.decisions
-            .get(&block)
-            .map(|d| a.body.insns[d.compare].ip())
-    };
     let ways_out = ways_out(a, cycle);
     if ways_out.len() != 1 && (minimum || !are_alike(a, &ways_out, cycle)) {
         return Err(Why::SeveralEnds);
@@ -32,7 +27,7 @@ pub(super) fn comparisons(
         .decisions
         .keys()
         .copied()
-        .find(|&b| address(b) == Some(at))
+        .find(|&b| a.test_at(b) == Some(at))
         .ok_or(Why::Unclear)?;
     if !begins_chunks(a, first, cycle) || ways_out.len() != 1 && cycle.blocks.contains(&first) {
         return Err(Why::Uncompared);
@@ -59,7 +54,7 @@ pub(super) fn comparisons(
     let mut out = BTreeMap::new();
     for block in std::iter::once(first).chain(ways_out) {
         out.insert(
-            address(block).ok_or(Why::Unclear)?,
+            a.test_at(block).ok_or(Why::Unclear)?,
             comparison(a, block, cycle)?,
         );
     }
@@ -88,8 +83,7 @@ pub(super) fn begins_chunks(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalL
     if !cycle.blocks.contains(&first) {
         return a.dom.dominates(first, cycle.header) && is_met_again(a, first, cycle);
     }
-    let is_inner = |l: &&NaturalLoop| l.header != cycle.header && cycle.blocks.contains(&l.header);
-    let mut inner = a.cycles().iter().filter(is_inner);
+    let mut inner = a.cycles().iter().filter(|l| l.is_inside(cycle));
     let back = a.body.blocks[first].succs.contains(&cycle.header);
     !back && inner.all(|l| a.dom.dominates(first, l.header)) && !works_before(a, first, cycle)
 }

@@ -99,10 +99,8 @@ fn call(places: &mut Places, a: &Analysis<'_, '_>, insn: &Instruction, state: &S
     for n in (0..16).filter(|n| changed & 1 << n != 0) {
         places.remove(&Place::Register(Register::RAX + n));
     }
-    if let dataflow::Callee::Runtime(n) = dataflow::callee(a.module, insn, Some(state)) {
-        let query = a.module.entries.callees[n].query();
-        if matches!(query, Some(Query::ThreadNum | Query::TeamNum)) {
-            places.insert(Place::Register(Register::RAX));
-        }
+    let query = dataflow::query(a.module, insn, Some(state));
+    if matches!(query, Some(Query::ThreadNum | Query::TeamNum)) {
+        places.insert(Place::Register(Register::RAX));
     }
 }

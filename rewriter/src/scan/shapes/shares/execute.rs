@@ -1,7 +1,7 @@
 //! Executing instructions with numbers.
 
 use super::Run;
-use crate::scan::flow::dataflow::{self, Callee};
+use crate::scan::flow::dataflow;
 use crate::scan::flow::lift::{self, Effect, How, Part};
 use crate::scan::flow::ops::VOLATILE;
 use crate::scan::flow::slots::Slot;
@@ -157,10 +157,7 @@ impl Run<'_, '_, '_> {
     }
 
     fn call(&self, m: &mut Machine, insn: &Instruction, state: &State) {
-        let query = match dataflow::callee(self.a.module, insn, Some(state)) {
-            Callee::Runtime(n) => self.a.module.entries.callees[n].query(),
-            Callee::Other => None,
-        };
+        let query = dataflow::query(self.a.module, insn, Some(state));
         // The data flow tells which registers keep their values.
         for n in (0..16).filter(|n| VOLATILE >> n & 1 == 1) {
             m.regs[n] = None;
