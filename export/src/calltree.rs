@@ -165,13 +165,7 @@ impl CallTree {
             program: report.program.clone(),
             host: report.host.clone(),
             duration_ns: report.duration_s.map(nanoseconds),
-            team: report
-                .overheads
-                .iter()
-                .map(|o| o.team)
-                .max()
-                .unwrap_or(1)
-                .max(1),
+            team: team(report),
             processes,
             threads: threads.into_iter().map(|(thread, _)| thread).collect(),
             frames: frames.list(),
@@ -272,6 +266,13 @@ impl CallTree {
             rest.extend(below[at].iter().map(|&inner| (inner, Some(place))));
         }
     }
+}
+
+/// The largest team. Of a job only the most threads of a process are known.
+fn team(report: &Report) -> u64 {
+    let teams = report.overheads.iter().map(|o| o.team).max();
+    let threads = report.account.as_ref().map(|a| a.threads);
+    teams.or(threads).unwrap_or(1).max(1)
 }
 
 /// Where a call path leads to.

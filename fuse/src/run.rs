@@ -39,7 +39,7 @@ pub use contexts::{
 pub use files::{ProcessFiles, RunError, RunFiles, ThreadBytes};
 pub use health::{Health, Problem};
 pub use locks::{LockPlace, LockStat};
-pub use messages::{Matched, MessageStat};
+pub use messages::{Matched, Meetings, MessageStat};
 pub use nodes::{NONE, NodeTable};
 pub use parts::RegionParts;
 pub use read::{AtPlace, RunPart, RunReader, Wanted};
@@ -374,6 +374,8 @@ pub struct Run {
     pub locks: Vec<LockStat>,
     /// What calls of MPI handed over, by place and thread.
     pub messages: Vec<MessageStat>,
+    /// When processes met all others.
+    pub meetings: Vec<Meetings>,
     /// What of that was executed behind threads' parts of parallel regions, by thread.
     pub left_behind: Vec<LeftBehind>,
     /// Where parallel regions were called from.

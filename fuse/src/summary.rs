@@ -17,8 +17,8 @@ pub use tree::{MOST_PATHS, PathKind, PathStat};
 use crate::account::OwnTime;
 use crate::combine::Unmatched;
 use crate::run::{
-    Contexts, EventInfo, Health, LeftOut, LockStat, MessageStat, ProcessInfo, RegionParts,
-    ThreadAccount,
+    Contexts, EventInfo, Health, LeftOut, LockStat, Meetings, MessageStat, ProcessInfo,
+    RegionParts, ThreadAccount,
 };
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
@@ -96,6 +96,9 @@ pub struct Summary {
     /// What calls of MPI handed over, by place and thread, of the first run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<MessageStat>,
+    /// When processes met all others, of the first run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meetings: Vec<Meetings>,
     /// Processors that the program could use at once in the first run, if known: not always a whole number, where a control group
     /// has a quota.
     #[serde(default)]

@@ -4,15 +4,18 @@
 //! sums, extremes, and lists by rank. Times of day are not compared: the ranks' hosts have clocks of their own.
 
 mod account;
+mod paths;
 mod regions;
 mod summary;
 
-pub use summary::{MOST_BYTES, condensed};
+pub use summary::{MOST_BYTES, condensed, rows};
 
+use crate::clocks::aligned;
 use crate::model::ranks::imbalance;
 use crate::model::{Mpi, Note, ProbeTime, Rank, Report, RunInfo, Running, Serial, UnmatchedXus};
 use account::Accounts;
 use ompfuse_format::run::{Exit, RankState};
+use paths::Paths;
 use regions::Regions;
 use std::collections::BTreeMap;
 
@@ -64,9 +67,20 @@ pub struct Job {
     notes: Vec<(Note, Vec<u32>)>,
     /// Folders that can't be read, and why.
     damaged: Vec<(String, String)>,
+    /// The call paths, if they are wanted and all ranks have them.
+    paths: Option<Paths>,
 }
 
 impl Job {
+    /// A job of which all ranks of each region are wanted, and the call paths. Memory grows with both.
+    pub fn in_detail() -> Job {
+        Job {
+            paths: Some(Paths::default()),
+            regions: Regions::of_all_ranks(),
+            ..Job::default()
+        }
+    }
+
     /// Notes a rank's folder that can't be read.
     pub fn add_damaged(&mut self, folder: &str, reason: &str) {
         self.damaged.push((folder.to_owned(), reason.to_owned()));
@@ -93,6 +107,11 @@ impl Job {
             self.ranks.insert(rank.rank, (rank, folder.to_owned()));
         }
         let numbers = self.regions.add(std::mem::take(&mut report.regions));
+        let paths = std::mem::take(&mut report.call_paths);
+        self.paths = self.paths.take().filter(|_| !paths.is_empty());
+        if let Some(all) = &mut self.paths {
+            all.add(&paths, |id| numbers.get(&id).copied());
+        }
         let losses = std::mem::take(&mut report.losses);
         self.accounts.add_losses(losses, &numbers, &ranks);
         if let Some(account) = report.account.take() {
@@ -197,6 +216,8 @@ impl Job {
         let all = ranks.iter().map(|r| r.rank).collect();
         let (regions, numbers) = self.regions.finish(thread_s, &all);
         report.regions = regions;
+        let paths = self.paths.map(|p| p.finish(|id| numbers.get(&id).copied()));
+        report.call_paths = paths.unwrap_or_default();
         let host = |rank: Option<u32>| {
             let at = ranks.binary_search_by_key(&rank?, |r| r.rank).ok()?;
             ranks[at].host.as_deref()
@@ -219,6 +240,8 @@ impl Job {
             let sum: f64 = ranks.iter().map(mean).sum();
             let slowest: f64 = ranks.iter().map(|r| mean(r) * (1.0 + r.imbalance)).sum();
             mpi.imbalance_among_threads = if sum > 0.0 { slowest / sum - 1.0 } else { 0.0 };
+            let mut ranks = ranks;
+            mpi.clocks = aligned(&mut ranks);
             mpi.ranks = ranks;
         }
         Ok(report)

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod causes;
+mod clocks;
 pub mod compare;
 pub mod filter;
 mod from_summary;

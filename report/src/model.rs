@@ -3,6 +3,7 @@
 //! `report --format json` prints it, and some sentences beside (`view::json`). Scripts rely on its names: add, don't rename.
 
 pub mod account;
+pub(crate) mod clocks;
 pub(crate) mod contexts;
 pub(crate) mod distribution;
 mod facts;
@@ -24,6 +25,7 @@ pub(crate) mod times;
 pub(crate) mod transfer;
 
 pub use account::{Account, Efficiencies, ProcessTime, State, StatePart, StateTime};
+pub use clocks::{Clocks, HostClock, Latest, Meetings};
 pub use contexts::{ContextCall, ContextCut};
 pub use distribution::{Between, Distribution, LargestUnit, Percentiles};
 pub use facts::{

@@ -16,7 +16,7 @@ mod notes;
 mod overhead;
 mod probes;
 pub(crate) mod property;
-mod ranks;
+pub(crate) mod ranks;
 mod regions;
 mod running;
 mod series;

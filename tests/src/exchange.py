@@ -3,6 +3,7 @@
 equal OMPFUSE UNITS STRATEGY BY PROFILE   two processes get half of the groups each; their result must be the profile's. Prints the rows
 same FOLDER PROFILE                       the same of what an engine has written
 join UNITS PROFILE                        the same by a join in SQL: labels decide
+ranks OMPFUSE UNITS PROFILE...            the same of a job by labels and ranks; each profile is of one rank
 wrong OMPFUSE UNITS KIND                  a process gets something wrong. Prints its status, and what it says
 """
 
@@ -110,6 +111,26 @@ def equal(ompfuse, folder, strategy, by, profile):
     compare(tables, expected, events)
 
 
+def ranks(ompfuse, folder, *profiles):
+    tables = []
+    for half in halves(units(folder)):
+        said = combine(ompfuse, folder, ["--strategy", "lgl", "--by", "rank"], stream(half))
+        assert said.returncode == 0, said.stderr
+        tables.append(pa.ipc.open_stream(said.stdout).read_all())
+    expected, events = [], []
+    for profile in profiles:
+        rows, events = rows_of_profile(profile)
+        expected += rows
+    found = rows_of_groups(tables, events)
+    # Positions, and numbers of processes, are those in the run of all ranks.
+    for row in found + expected:
+        row["process"] = None
+        row |= {event: row[event][:2] for event in events}
+    found, expected = sorted_rows(found), sorted_rows(expected)
+    assert found == expected, (found[:3], expected[:3], len(found), len(expected))
+    print(len(found))
+
+
 def same(folder, profile):
     """What an engine has written."""
     files = sorted(pathlib.Path(folder).glob("*.parquet"))
@@ -182,4 +203,4 @@ if __name__ == "__main__":
     import pyarrow.parquet  # noqa: F401
 
     what, *args = sys.argv[1:]
-    {"equal": equal, "same": same, "join": join, "wrong": wrong}[what](*args)
+    {"equal": equal, "same": same, "join": join, "ranks": ranks, "wrong": wrong}[what](*args)

@@ -21,7 +21,7 @@ use std::path::PathBuf;
   ompfuse baseline ompfuse-out -o perf/history/$(git rev-parse HEAD).json.gz
   zcat perf/baseline.json.gz | jq .origin")]
 pub(crate) struct Args {
-    /// Run folders, folders of runs, profiles
+    /// Run folders, folders of runs, profiles, folders of jobs
     #[arg(value_name = "RUNS", required = true)]
     inputs: Vec<PathBuf>,
     /// The file to write

@@ -21,8 +21,8 @@ const FAILED: u8 = 3;
 
 /// Compare two runs, builds or compilers: which regions changed, by how much, how sure that is, and why
 ///
-/// Each side is a run folder, a folder of repeated runs, a profile, or a baseline. Repeat the runs: with one run on a side the noise
-/// is unknown.
+/// Each side is a run folder, a folder of repeated runs, a profile, a job's folder, or a baseline. Repeat the runs: with one run on a
+/// side the noise is unknown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse diff out-gcc out-clang

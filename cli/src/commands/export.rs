@@ -8,7 +8,7 @@ mod traces;
 use crate::output::Usage;
 use crate::select::Pattern;
 use crate::{atomic, load, memory, output, progress};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tables::{Form, Table};
@@ -16,7 +16,7 @@ use tables::{Form, Table};
 /// Write a profile or run for other tools: as a table, metrics, a call-path profile or a trace
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A profile, a run folder, or a folder of runs; for a trace one run
+    /// A profile, a run folder, or a folder of runs; for a trace one run; for metrics and call-path profiles also a job's folder
     #[arg(value_name = "PROFILE|RUN")]
     input: PathBuf,
     /// Further runs or profiles (extra-p only): repetitions, or other numbers of threads
@@ -127,6 +127,14 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.output {
         let inputs = std::iter::once(&args.input).chain(&args.more);
         load::check_output(path, &inputs.cloned().collect::<Vec<_>>())?;
+    }
+    let is_summed = matches!(maker, Maker::Metrics | Maker::Profile(_));
+    if !is_summed && let Some(ranks) = load::job::ranks(&args.input) {
+        bail!(
+            "cannot export {}: the summaries of a job's ranks have no single units and threads; export the folder of a rank, as {}",
+            args.input.display(),
+            ranks[0].display()
+        );
     }
     match maker {
         Maker::Table(form) => tables::write(args, form, bar.progress()),

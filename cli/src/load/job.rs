@@ -5,12 +5,15 @@ use crate::one_line;
 use crate::output::note;
 use crate::recording::Recording;
 use crate::{atomic, input, memory};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use ompfuse_fuse::Summary;
 use ompfuse_progress::Progress;
 use ompfuse_report::Report;
-use ompfuse_report::job::{Job, MOST_BYTES, condensed};
+use ompfuse_report::compare::gather::{Measured, RankRows, Ranks};
+use ompfuse_report::job::{self, Job, MOST_BYTES, condensed};
+use ompfuse_report::model::Note;
 use ompfuse_report::view::json;
+use ompfuse_report::words;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -50,57 +53,151 @@ pub(crate) fn report(
     memory: u64,
     progress: Progress<'_>,
 ) -> Result<Report> {
-    let mut job = Job::default();
+    add_up(
+        Job::default(),
+        name,
+        ranks,
+        memory,
+        progress,
+        &mut |_, _| Ok(()),
+    )
+}
+
+/// The same with call paths, as far as all ranks have them, and with all ranks of each region.
+pub(crate) fn in_detail(
+    name: &Path,
+    ranks: &[PathBuf],
+    memory: u64,
+    progress: Progress<'_>,
+) -> Result<Report> {
+    let report = add_up(
+        Job::in_detail(),
+        name,
+        ranks,
+        memory,
+        progress,
+        &mut |_, _| Ok(()),
+    )?;
+    damage(&report).for_each(note);
+    Ok(report)
+}
+
+/// What is compared of a job.
+pub(crate) fn measured(name: &Path, ranks: &[PathBuf], progress: Progress<'_>) -> Result<Measured> {
+    let cannot = || format!("cannot compare the job {}", name.display());
+    let mut all = Ranks::default();
+    let mut add = |called: &str, left: &Left| {
+        let Some(rows) = job::rows(&left.text)? else {
+            bail!(
+                "the summary of {called} is of an older version, which compares no jobs; compare folders of ranks, or record again"
+            );
+        };
+        all.add(called, rows, &left.report);
+        Ok(())
+    };
+    let memory = memory::usual();
+    let report =
+        add_up(Job::default(), name, ranks, memory, progress, &mut add).with_context(cannot)?;
+    damage(&report).for_each(|told| all.add_damage(told));
+    let left_out = all.left_out();
+    if left_out > 0 {
+        note(format_args!(
+            "{}: {left_out} regions are not compared, because the summary of some rank has no room for them",
+            name.display()
+        ));
+    }
+    all.finish(&super::name(name), &report).with_context(cannot)
+}
+
+/// What is missing of a job.
+fn damage(report: &Report) -> impl Iterator<Item = String> {
+    let is_damage = |n: &Note| matches!(n, Note::RankUnreadable { .. } | Note::RanksSilent { .. });
+    let both = report.shortcomings.iter().zip(words::notes(report));
+    both.filter(move |(note, _)| is_damage(note))
+        .map(|(_, told)| told)
+}
+
+/// What a rank has left.
+struct Left {
+    report: Report,
+    text: String,
+}
+
+impl Left {
+    fn read(text: String) -> Result<Left, json::ReadError> {
+        let report = json::read(&text)?;
+        Ok(Left { report, text })
+    }
+}
+
+/// Adds up the ranks of a job. `also` is given each of them that can be read.
+fn add_up(
+    mut job: Job,
+    name: &Path,
+    ranks: &[PathBuf],
+    memory: u64,
+    progress: Progress<'_>,
+    also: &mut dyn FnMut(&str, &Left) -> Result<()>,
+) -> Result<Report> {
+    let cannot = || format!("cannot report on the job {}", name.display());
     for some in ranks.chunks(AT_ONCE) {
-        let read: Vec<Option<Result<Report>>> =
-            some.par_iter().map(|folder| left(folder)).collect();
-        for (folder, report) in some.iter().zip(read) {
-            let report = report.unwrap_or_else(|| read_anew(folder, memory));
+        let read: Vec<Option<Result<Left>>> = some.par_iter().map(|folder| left(folder)).collect();
+        for (folder, left) in some.iter().zip(read) {
+            let left = left.unwrap_or_else(|| read_anew(folder, memory));
             let called = folder.file_name().unwrap_or_default().to_string_lossy();
-            match report {
-                Ok(report) => job.add(&called, report),
-                Err(error) => {
-                    job.add_damaged(&called, &one_line(&error));
-                    Ok(())
+            match left {
+                Ok(left) => {
+                    also(&called, &left)?;
+                    job.add(&called, left.report).with_context(cannot)?;
                 }
+                Err(error) => job.add_damaged(&called, &one_line(&error)),
             }
-            .with_context(|| format!("cannot report on the job {}", name.display()))?;
         }
         progress.steps(some.len(), ranks.len());
     }
-    let report = job.finish(&name.to_string_lossy());
-    report.with_context(|| format!("cannot report on the job {}", name.display()))
+    job.finish(&name.to_string_lossy()).with_context(cannot)
 }
 
 /// The summary that a rank has left; `None`: it is damaged or missing, and there are records, or the rank has recorded again.
-fn left(folder: &Path) -> Option<Result<Report>> {
+fn left(folder: &Path) -> Option<Result<Left>> {
     let file = folder.join(SUMMARY_FILE);
     let runs = runs(folder);
-    let report = match read_summary(&file) {
+    let left = match read_summary(&file) {
         Err(error) if runs.is_empty() => return Some(Err(error)),
-        report => report.ok()?,
+        left => left.ok()?,
     };
     let of_run = |run: &Path| {
         let name = run.file_name();
-        let mut known = report.runs.iter().map(|r| Path::new(&r.name).file_name());
+        let mut known = left
+            .report
+            .runs
+            .iter()
+            .map(|r| Path::new(&r.name).file_name());
         known.any(|known| known == name)
     };
     // The records may be elsewhere.
-    runs.iter().all(|run| of_run(run)).then_some(Ok(report))
+    runs.iter().all(|run| of_run(run)).then_some(Ok(left))
 }
 
-fn read_summary(file: &Path) -> Result<Report> {
+fn read_summary(file: &Path) -> Result<Left> {
     let cannot = || format!("cannot read {}", file.display());
     let text = input::text(file).with_context(cannot)?;
-    json::read(&text).with_context(cannot)
+    Left::read(text).with_context(cannot)
 }
 
-fn read_anew(folder: &Path, memory: u64) -> Result<Report> {
-    let found = summary(folder, memory, Progress::default())?;
-    // What it would have left.
-    let report = Report::new(&found);
-    let text = condensed(&report, MOST_BYTES).context("its report is too large")?;
-    Ok(json::read(&text)?)
+fn read_anew(folder: &Path, memory: u64) -> Result<Left> {
+    Ok(Left::read(text(&summary(
+        folder,
+        memory,
+        Progress::default(),
+    )?)?)?)
+}
+
+/// The summary that a rank leaves.
+fn text(summary: &Summary) -> Result<String> {
+    let report = Report::new(summary);
+    let rows = RankRows::new(summary, &report);
+    condensed(&report, &rows, MOST_BYTES).context("its report is too large")
 }
 
 /// Leaves the summary of a rank that records into a folder of its own; `known`: of its runs. Whatever fails is said, and no more: the
@@ -112,12 +209,10 @@ pub(crate) fn leave(recording: &Recording, known: Option<&Summary>) {
     }
     let written = || -> Result<()> {
         let folder = &recording.folder;
-        let read = || summary(folder, memory::usual(), Progress::default());
-        let report = match known {
-            Some(summary) => Report::new(summary),
-            None => Report::new(&read()?),
+        let text = match known {
+            Some(known) => text(known)?,
+            None => text(&summary(folder, memory::usual(), Progress::default())?)?,
         };
-        let text = condensed(&report, MOST_BYTES).context("its report is too large")?;
         atomic::write(&folder.join(SUMMARY_FILE), text.as_bytes(), 0o644)
     };
     if let Err(error) = written() {

@@ -1,6 +1,6 @@
-//! The sides of a comparison: runs, folders of runs, profiles, baselines.
+//! The sides of a comparison: runs, folders of runs, profiles, jobs, baselines.
 
-use super::{PROFILE_NAME, name, runs};
+use super::{PROFILE_NAME, job, name, runs};
 use crate::input;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ pub(super) const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 /// The largest baseline that is read, unpacked: damaged files may claim anything.
 const LARGEST: u64 = 1 << 30;
 
-/// Is given each run of a side with its execution units.
+/// Is given each run of a side with its execution units, if these are at hand.
 pub(crate) type EachRun<'a> = &'a mut dyn FnMut(&Summary, XuTable);
 
 /// What paths mean as one side: repetitions of one another, or one baseline. `what`: `A` or `B`, for messages.
@@ -52,10 +52,11 @@ pub(crate) fn own_s(run: &Path) -> Result<Option<f64>> {
     Ok(found.get(&Quantity::Wall).copied())
 }
 
-/// One run, or a profile.
+/// One run, a profile, or a job with its ranks.
 enum Source {
     Run(PathBuf),
     Profile(PathBuf),
+    Job(PathBuf, Vec<PathBuf>),
 }
 
 impl Source {
@@ -72,6 +73,7 @@ impl Source {
                 progress.advance(1.0);
                 (path, profile.summary, profile.xus)
             }
+            Source::Job(path, ranks) => return job::measured(path, ranks, progress),
         };
         let measured = measured(&name(path), &summary, Some(&table));
         each(&summary, table);
@@ -83,6 +85,10 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources = vec![];
     for path in paths {
         let profile = path.join(PROFILE_NAME);
+        if let Some(ranks) = job::ranks(path) {
+            sources.push(Source::Job(path.clone(), ranks));
+            continue;
+        }
         if path.is_dir() {
             match runs(path) {
                 Ok(runs) => sources.extend(runs.into_iter().map(Source::Run)),

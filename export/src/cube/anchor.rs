@@ -213,6 +213,7 @@ fn role(construct: Construct) -> &'static str {
 
 fn system(xml: &mut Xml, tree: &CallTree, order: &[usize]) -> io::Result<()> {
     let process = |at: &usize| tree.threads[order[*at]].process;
+    let ranks = tree.ranks();
     let places: Vec<usize> = (0..order.len()).collect();
     let machine = xml
         .create_element("systemtreenode")
@@ -230,7 +231,7 @@ fn system(xml: &mut Xml, tree: &CallTree, order: &[usize]) -> io::Result<()> {
                 text(xml, "name", on_host.first().map_or("", host))?;
                 text(xml, "class", "node")?;
                 for of_process in on_host.chunk_by(|a, b| process(a) == process(b)) {
-                    group(xml, tree, order, of_process)?;
+                    group(xml, tree, order, &ranks, of_process)?;
                 }
                 Ok(())
             })?;
@@ -240,8 +241,14 @@ fn system(xml: &mut Xml, tree: &CallTree, order: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-/// A process with its threads, which are at these positions of `order`.
-fn group(xml: &mut Xml, tree: &CallTree, order: &[usize], places: &[usize]) -> io::Result<()> {
+/// A process with its threads, which are at these positions of `order`. `ranks`: numbers of processes.
+fn group(
+    xml: &mut Xml,
+    tree: &CallTree,
+    order: &[usize],
+    ranks: &[u32],
+    places: &[usize],
+) -> io::Result<()> {
     let Some(&first) = places.first() else {
         return Ok(());
     };
@@ -252,7 +259,7 @@ fn group(xml: &mut Xml, tree: &CallTree, order: &[usize], places: &[usize]) -> i
         .with_attribute(("Id", &*number(at)));
     element.write_inner_content(|xml| {
         text(xml, "name", &process.name())?;
-        text(xml, "rank", &tree.ranks()[at].to_string())?;
+        text(xml, "rank", &ranks[at].to_string())?;
         text(xml, "type", "process")?;
         for &place in places {
             let thread = tree.threads[order[place]].number.to_string();
@@ -260,7 +267,12 @@ fn group(xml: &mut Xml, tree: &CallTree, order: &[usize], places: &[usize]) -> i
                 .create_element("location")
                 .with_attribute(("Id", &*number(place)));
             location.write_inner_content(|xml| {
-                text(xml, "name", &format!("thread {thread}"))?;
+                // Of a job's ranks only the sums of threads are known.
+                let name = match process.pid {
+                    Some(_) => format!("thread {thread}"),
+                    None => "all threads".to_owned(),
+                };
+                text(xml, "name", &name)?;
                 text(xml, "rank", &thread)?;
                 text(xml, "type", "thread")
             })?;

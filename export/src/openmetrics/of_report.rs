@@ -47,19 +47,23 @@ fn families(report: &Report, is_wanted: impl Fn(&Region) -> bool) -> Vec<Family>
         if let Some(wall_s) = region.wall_s {
             wall.add(labels.clone(), wall_s);
         }
-        for thread in &region.per_thread {
-            let of_thread = of_thread(&labels, thread);
-            let states = [
-                ("work", thread.work_s),
-                ("wait", thread.wait_s),
-                ("runtime", thread.runtime_s),
-            ];
-            for (state, seconds) in states {
-                time.add(with(&of_thread, "state", state), seconds);
+        let mut add = |labels: Labels, [work_s, wait_s, runtime_s]: [f64; 3], xus: u64| {
+            for (state, s) in [("work", work_s), ("wait", wait_s), ("runtime", runtime_s)] {
+                time.add(with(&labels, "state", state), s);
             }
             if region.xus > 0 {
-                units.add(of_thread.clone(), thread.xus);
+                units.add(labels, xus);
             }
+        };
+        for t in &region.per_thread {
+            let times = [t.work_s, t.wait_s, t.runtime_s];
+            add(of_thread(&labels, t), times, t.xus);
+        }
+        // Of a job only sums by rank are known.
+        let ranks = region.ranks.iter().flat_map(|r| &r.per_rank);
+        for r in ranks.filter(|_| region.per_thread.is_empty()) {
+            let times = [r.work_s, r.wait_s, r.runtime_s];
+            add(with(&labels, "rank", &r.rank.to_string()), times, r.xus);
         }
         add_events(&mut events, region, &labels);
         places.insert(region.id, labels);

@@ -8,7 +8,7 @@
 use super::clock::Clock;
 use super::rows::Places;
 use super::survey::Surveyed;
-use ompfuse_format::record::message::{Message, Partner};
+use ompfuse_format::record::message::{ALL_RANKS, Message, Partner};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -54,10 +54,27 @@ pub struct Matched {
     pub late_ns: u64,
 }
 
+/// When a process was in operations of all ranks that none of them can leave before the last one has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meetings {
+    /// Position in the processes.
+    pub process: u16,
+    /// Such operations.
+    pub all: u64,
+    /// Some of them, the same ones on all ranks: number from 0, when it came and when it left, in nanoseconds of its host's
+    /// `CLOCK_MONOTONIC`.
+    pub times: Vec<(u64, i64, i64)>,
+}
+
+/// Meetings that are kept of a process.
+const KEPT: u64 = 64;
+
 /// A thread's messages.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     sums: HashMap<u32, Sum>,
+    /// Ticks at the begin and end of meetings.
+    meetings: Vec<(u64, u64)>,
     with_partners: Vec<(u32, Partner)>,
     /// There were more of them than are kept.
     is_cut: bool,
@@ -79,6 +96,15 @@ const MOST: usize = 1 << 20;
 impl Messages {
     /// Takes in a record.
     pub(super) fn add(&mut self, m: &Message) {
+        if let Some(all) = m.partner.filter(|p| p.rank == ALL_RANKS) {
+            match self.meetings.len() {
+                MOST => self.is_cut = true,
+                _ => self.meetings.push((all.t0, all.t1)),
+            }
+        }
+        if m.calls == 0 && m.partner.is_none_or(|p| p.rank == ALL_RANKS) {
+            return;
+        }
         let sum = self.sums.entry(m.site).or_default();
         sum.calls += u64::from(m.calls);
         sum.bounded += u64::from(m.bounded);
@@ -95,7 +121,10 @@ impl Messages {
             *sum = sum.saturating_add(more);
         }
         match m.partner {
-            None => {}
+            None
+            | Some(Partner {
+                rank: ALL_RANKS, ..
+            }) => {}
             Some(_) if self.with_partners.len() == MOST => self.is_cut = true,
             Some(partner) => self.with_partners.push((m.site, partner)),
         }
@@ -182,6 +211,38 @@ pub(super) fn of_run(processes: &[OfProcess<'_, '_>], is_one_host: bool) -> Vec<
         add_late(sides.into_values(), &mut stats);
     }
     stats
+}
+
+/// The meetings of a run's processes. `run_begin_ns`: the time of the host that clocks count from.
+pub(super) fn meetings_of(processes: &[OfProcess<'_, '_>], run_begin_ns: u64) -> Vec<Meetings> {
+    let of_process = |(number, process): (u16, &OfProcess<'_, '_>)| {
+        let is_whole = |t: &Surveyed<'_>| !t.messages.is_cut && t.file.header.lost == 0;
+        if !process.threads.iter().all(is_whole) {
+            return None; // they are known by their numbers
+        }
+        let threads = process.threads.iter();
+        let mut found: Vec<(u64, u64)> = threads
+            .flat_map(|t| &t.messages.meetings)
+            .copied()
+            .collect();
+        found.sort_unstable();
+        let all = found.len() as u64;
+        let numbers = (0..KEPT.min(all)).map(|nth| match all <= KEPT {
+            true => nth,
+            false => nth * (all - 1) / (KEPT - 1),
+        });
+        let at = |tsc| process.clock.at(tsc).saturating_add_unsigned(run_begin_ns);
+        let times = numbers.map(|number| {
+            let (begin, end) = found[number as usize];
+            (number, at(begin), at(end))
+        });
+        (all > 0).then(|| Meetings {
+            process: number,
+            all,
+            times: times.collect(),
+        })
+    };
+    (0..).zip(processes).filter_map(of_process).collect()
 }
 
 /// Matches sends and receives.

@@ -11,7 +11,7 @@ use super::contexts::AllContexts;
 use super::files::RunFiles;
 use super::health::{Health, Problem};
 use super::locks::LockStat;
-use super::messages::{self, MessageStat};
+use super::messages::{self, Meetings, MessageStat};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
 use super::order::{Counters, in_order};
 use super::parts::RegionParts;
@@ -53,6 +53,7 @@ pub struct RunReader<'a> {
     pub(super) region_parts: Vec<RegionParts>,
     pub(super) locks: Vec<LockStat>,
     pub(super) messages: Vec<MessageStat>,
+    pub(super) meetings: Vec<Meetings>,
     pub(super) left_behind: Vec<LeftBehind>,
     pub(super) contexts: AllContexts,
     /// All but what only rows tell.
@@ -219,6 +220,7 @@ impl<'a> RunReader<'a> {
             region_parts: self.region_parts,
             locks: self.locks,
             messages: self.messages,
+            meetings: self.meetings,
             intervals: IntervalTable::default(),
             nodes: self.nodes,
             left_behind: self.left_behind,
@@ -305,6 +307,7 @@ impl<'a> RunReader<'a> {
                 region_parts: self.region_parts.clone(),
                 locks: self.locks.clone(),
                 messages: self.messages.clone(),
+                meetings: self.meetings.clone(),
                 left_behind: self.left_behind.clone(),
                 contexts: self.contexts.contexts.clone(),
                 health,
@@ -314,12 +317,13 @@ impl<'a> RunReader<'a> {
     }
 }
 
-/// What calls of MPI handed over.
+/// What calls of MPI handed over, and when processes met all others. `run_begin_ns`: what clocks count from.
 pub(super) fn messages_of(
     header: &RunHeader,
     infos: &[ProcessInfo],
     prepared: &[Process<'_>],
-) -> Vec<MessageStat> {
+    run_begin_ns: u64,
+) -> (Vec<MessageStat>, Vec<Meetings>) {
     let hosts: BTreeSet<&str> = (header.ranks.iter())
         .filter_map(|r| r.host.as_deref())
         .collect();
@@ -338,7 +342,8 @@ pub(super) fn messages_of(
         }
     });
     let processes: Vec<_> = of_process.collect();
-    messages::of_run(&processes, hosts.len() < 2)
+    let meetings = messages::meetings_of(&processes, run_begin_ns);
+    (messages::of_run(&processes, hosts.len() < 2), meetings)
 }
 
 /// What the first pass is of the time, and the second; the nodes are the rest.

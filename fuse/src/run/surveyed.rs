@@ -110,7 +110,9 @@ impl<'a> RunReader<'a> {
             all.header.duration_s = last_ns as f64 / 1e9; // so long it went on at least
         }
         let ids = match_processes(&processes, &all.infos, &all.prepared, &mut all.health);
-        let messages = messages_of(&all.header, &all.infos, &all.prepared);
+        let run_begin_ns = processes.first().map_or(0, |p| p.header.begin.ns);
+        let (messages, meetings) =
+            messages_of(&all.header, &all.infos, &all.prepared, run_begin_ns);
         RunReader {
             header: all.header,
             processes: all.prepared,
@@ -127,6 +129,7 @@ impl<'a> RunReader<'a> {
             region_parts: all.region_parts,
             locks,
             messages,
+            meetings,
             left_behind: all.left_behind,
             contexts: all.contexts,
             health: all.health,

@@ -152,6 +152,7 @@ impl Summary {
             region_parts: run.region_parts.clone(),
             locks: run.locks.clone(),
             messages: run.messages.clone(),
+            meetings: run.meetings.clone(),
             processors: processors.map(|(number, _)| number),
             limit: processors.and_then(|(_, limit)| limit),
             stolen_s: run.header.stolen_s,

@@ -2,9 +2,12 @@
 
 mod callers;
 mod places;
+mod ranks;
 pub(crate) mod rows;
+mod sums;
 mod units;
 
+pub use ranks::{RankRows, Ranks};
 pub(crate) use units::median;
 pub use units::{Unit, units};
 
@@ -66,14 +69,44 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
         units::add_times(&mut found, summary, table);
     }
     let (parts, events) = (callers::parts(&found, summary), found.events.clone());
-    let mut regions = rows::finished(found);
-    let mut parts = parts.finished(&events, regions.len());
+    let regions = rows::finished(found);
+    let parts = parts.finished(&events, regions.len());
+    finished(origin, interfaces(summary), &report, regions, parts, true)
+}
+
+/// All that is compared, with the sums over regions. `is_whole`: no region is missing in these.
+fn finished(
+    origin: Origin,
+    interfaces: BTreeMap<String, Interface>,
+    report: &Report,
+    mut regions: Vec<MeasuredRegion>,
+    mut parts: Vec<MeasuredRegion>,
+    is_whole: bool,
+) -> Measured {
     if origin.simulated {
         for region in regions.iter_mut().chain(&mut parts) {
             region.values.retain(|quantity, _| !quantity.is_time());
             region.quantiles.clear();
         }
     }
+    let mut total = of_program(report);
+    if is_whole {
+        sum_up(&mut total, &regions, &origin);
+    }
+    if origin.simulated {
+        total.retain(|quantity, _| !quantity.is_time());
+    }
+    Measured {
+        origin,
+        interfaces,
+        total,
+        regions,
+        parts,
+    }
+}
+
+/// What the report says of the whole program.
+fn of_program(report: &Report) -> BTreeMap<Quantity, f64> {
     let mut total = BTreeMap::new();
     let mut put = |quantity, value: Option<f64>| value.map(|v| total.insert(quantity, v));
     let account = report.account.as_ref();
@@ -87,25 +120,36 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
         put(Quantity::MpiEfficiency, found.mpi);
     }
     put(Quantity::Time, Some(report.thread_time_s));
-    let sum = |quantity: &Quantity| -> Option<f64> {
-        let of_regions = regions.iter().filter_map(|r| r.values.get(quantity));
-        of_regions.copied().reduce(|a, b| a + b)
-    };
-    put(Quantity::Work, sum(&Quantity::Work));
-    put(Quantity::Units, sum(&Quantity::Units));
-    put(Quantity::Iterations, sum(&Quantity::Iterations));
-    put(Quantity::DisturbedUnits, sum(&Quantity::DisturbedUnits));
     for (class, quantity) in CLASSES {
-        let known = report
-            .overheads
-            .iter()
-            .map(|o| o.overhead.get(class).unwrap_or(0.0));
+        let known = (report.overheads.iter()).map(|o| o.overhead.get(class).unwrap_or(0.0));
         put(quantity, known.reduce(|a, b| a + b));
     }
-    let longest = regions
-        .iter()
-        .filter_map(|r| r.values.get(&Quantity::MaxUnit));
-    put(Quantity::MaxUnit, longest.copied().reduce(f64::max));
+    total
+}
+
+/// Adds what all regions have together, where that is not known yet.
+fn sum_up(total: &mut BTreeMap<Quantity, f64>, regions: &[MeasuredRegion], origin: &Origin) {
+    let all = |quantity: &Quantity, how: fn(f64, f64) -> f64| -> Option<f64> {
+        let of_regions = regions.iter().filter_map(|r| r.values.get(quantity));
+        of_regions.copied().reduce(how)
+    };
+    let mut put = |quantity: Quantity, how| {
+        if let Some(value) = all(&quantity, how) {
+            total.entry(quantity).or_insert(value);
+        }
+    };
+    for quantity in [
+        Quantity::Work,
+        Quantity::Units,
+        Quantity::Iterations,
+        Quantity::DisturbedUnits,
+    ] {
+        put(quantity, |a, b| a + b);
+    }
+    for (_, quantity) in CLASSES {
+        put(quantity, |a, b| a + b);
+    }
+    put(Quantity::MaxUnit, f64::max);
     for event in origin.events.keys() {
         let quantity = Quantity::Event(event.clone());
         // A sum that units are missing from is no sum.
@@ -114,18 +158,8 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
             units.is_some_and(|&n| n > 0.0) && !r.values.contains_key(&quantity)
         };
         if !regions.iter().any(lacks) {
-            put(quantity.clone(), sum(&quantity));
+            put(quantity, |a, b| a + b);
         }
-    }
-    if origin.simulated {
-        total.retain(|quantity, _| !quantity.is_time());
-    }
-    Measured {
-        origin,
-        interfaces: interfaces(summary),
-        total,
-        regions,
-        parts,
     }
 }
 

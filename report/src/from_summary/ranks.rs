@@ -2,8 +2,9 @@
 
 use super::NS;
 use super::region::Built;
+use crate::clocks::aligned;
 use crate::model::ranks::{Works, among_ranks, among_threads, imbalance, of_region};
-use crate::model::{Mpi, Note, Rank, Transfer};
+use crate::model::{Meetings, Mpi, Note, Rank, Transfer};
 use ompfuse_format::Construct;
 use ompfuse_format::run::{Exit, RankEnd, RankState};
 use ompfuse_fuse::summary::{RegionStat, Summary};
@@ -63,8 +64,13 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
             runtime_s,
             serial_s,
             imbalance: imbalance(threads.iter().copied()),
+            late_s: None,
+            meetings: meetings(summary, rank),
         }
     };
+    let mut ranks: Vec<Rank> = recorded.iter().map(rank).collect();
+    // A job aligns what its ranks have left.
+    let clocks = (ranks.len() > 1).then(|| aligned(&mut ranks)).flatten();
     let calls = |is_serial: bool| {
         let calls = calls(summary).filter(|r| r.parallel.is_none() == is_serial);
         calls.map(RegionStat::own_ns).sum::<u64>() as f64 * NS
@@ -78,7 +84,23 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
             .collect(),
         imbalance_among_ranks: among_ranks(&of_ranks),
         imbalance_among_threads: among_threads(&of_ranks),
-        ranks: recorded.iter().map(rank).collect(),
+        clocks,
+        ranks,
+    })
+}
+
+/// When a rank met all others: of one process, since which of several they met is not known.
+fn meetings(summary: &Summary, rank: u32) -> Option<Meetings> {
+    let processes = &summary.runs.first()?.processes;
+    let is_its = |process: u16| {
+        let process = processes.get(usize::from(process));
+        process.is_some_and(|p| p.mpi_rank == Some(rank))
+    };
+    let mut known = summary.meetings.iter().filter(|m| is_its(m.process));
+    let found = known.next().filter(|_| known.next().is_none())?;
+    Some(Meetings {
+        all: found.all,
+        times: found.times.clone(),
     })
 }
 

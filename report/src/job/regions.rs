@@ -25,12 +25,22 @@ pub(super) struct Regions {
     /// Sum of each rank's slowest thread, and of each rank's mean.
     threads: Vec<[f64; 2]>,
     known: HashMap<Key, usize>,
+    /// Lists have all ranks.
+    has_all_ranks: bool,
 }
 
 /// From numbers of one report to those of another.
 pub(super) type Numbers = HashMap<u32, u32>;
 
 impl Regions {
+    /// With all ranks in each region's list.
+    pub(super) fn of_all_ranks() -> Regions {
+        Regions {
+            has_all_ranks: true,
+            ..Regions::default()
+        }
+    }
+
     /// Takes in a report's regions, and tells their numbers.
     pub(super) fn add(&mut self, regions: Vec<Region>) -> Numbers {
         let mut numbers = Numbers::new();
@@ -89,6 +99,11 @@ impl Regions {
             .map(|(id, &at)| (at as u32 + 1, id))
             .collect();
         let both = self.ranks.into_iter().zip(self.threads);
+        let most = if self.has_all_ranks {
+            usize::MAX
+        } else {
+            MOST_RANKS
+        };
         let mut list: Vec<Region> = (self.list.into_iter().zip(both))
             .map(|(mut region, (ranks, threads))| {
                 region.id = numbers[&region.id];
@@ -97,7 +112,8 @@ impl Regions {
                 } else {
                     0.0
                 };
-                region.ranks = (!ranks.is_empty()).then(|| of_ranks(ranks, threads, all.len()));
+                region.ranks =
+                    (!ranks.is_empty()).then(|| of_ranks(ranks, threads, all.len(), most));
                 region
             })
             .collect();
@@ -106,12 +122,17 @@ impl Regions {
     }
 }
 
-fn of_ranks(mut ranks: Vec<RegionRank>, [slowest, mean]: [f64; 2], all: usize) -> RegionRanks {
+fn of_ranks(
+    mut ranks: Vec<RegionRank>,
+    [slowest, mean]: [f64; 2],
+    all: usize,
+    most: usize,
+) -> RegionRanks {
     let imbalance_among_ranks = among(ranks.iter().map(|r| r.work_s), all);
-    if ranks.len() > MOST_RANKS {
+    if ranks.len() > most {
         ranks.sort_by(|a, b| b.work_s.total_cmp(&a.work_s));
         let least = ranks.pop();
-        ranks.truncate(MOST_RANKS - 1);
+        ranks.truncate(most - 1);
         ranks.extend(least);
     }
     ranks.sort_by_key(|r| r.rank);

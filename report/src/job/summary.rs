@@ -1,6 +1,9 @@
 //! What a rank leaves for its job's report.
 
+use super::paths::Paths;
+use crate::compare::gather::RankRows;
 use crate::model::{Note, Report};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Most bytes of a rank's summary: ten thousand of them are read in seconds.
@@ -11,24 +14,40 @@ const ARGS: usize = 4 << 10;
 /// Most kinds of units that could not be matched, and most losses.
 const ENTRIES: usize = 16;
 
-/// A rank's report in so many bytes, as JSON that [`read`](crate::view::json::read) takes. The smallest regions are left out if there is
-/// no room, which is said. `None`: there is no room for what must be in it.
-pub fn condensed(report: &Report, most: usize) -> Option<String> {
+/// A rank's report in so many bytes, as JSON that [`read`](crate::view::json::read) takes, and what is compared of it (see [`rows`]). If
+/// there is no room, call paths are left out, and then the smallest regions, which is said. `None`: there is no room for what must be in it.
+pub fn condensed(report: &Report, rows: &RankRows, most: usize) -> Option<String> {
     let mut keep = report.regions.len();
+    let mut has_paths = true;
     loop {
-        let text = text(&cut(report, keep));
+        let text = text(&cut(report, keep, has_paths), rows);
         if text.len() <= most {
             return Some(text);
         }
         if keep == 0 {
             return None;
         }
-        keep = (keep * most / text.len() * 9 / 10).min(keep - 1);
+        if !std::mem::take(&mut has_paths) {
+            keep = (keep * most / text.len() * 9 / 10).min(keep - 1);
+        }
     }
 }
 
+/// What is compared of the rank whose summary this is; `None`: an older version wrote it.
+///
+/// # Errors
+/// It can't be read.
+pub fn rows(text: &str) -> Result<Option<RankRows>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Summary {
+        #[serde(default)]
+        compared: Option<RankRows>,
+    }
+    Ok(serde_json::from_str::<Summary>(text)?.compared)
+}
+
 /// Without what grows, and with so many regions.
-fn cut(report: &Report, keep: usize) -> Report {
+fn cut(report: &Report, keep: usize, has_paths: bool) -> Report {
     let mut left = ARGS;
     let args = report.args.iter().take_while(|arg| {
         left = left.saturating_sub(arg.len() + 1);
@@ -40,6 +59,11 @@ fn cut(report: &Report, keep: usize) -> Report {
         ..report.clone()
     };
     small.call_paths.clear();
+    if has_paths {
+        let mut paths = Paths::default();
+        paths.add(&report.call_paths, Some);
+        small.call_paths = paths.finish(Some);
+    }
     small.contexts.clear();
     small.locks.clear();
     small.region_counts.clear();
@@ -72,9 +96,12 @@ fn cut(report: &Report, keep: usize) -> Report {
 }
 
 /// Fields that are null are left out: whoever reads takes what is absent for null.
-fn text(report: &Report) -> String {
+fn text(report: &Report, rows: &RankRows) -> String {
     let mut value = serde_json::to_value(report).expect("a report has only string keys");
     without_nulls(&mut value);
+    // A count that is not known is a null among others.
+    let rows = serde_json::to_value(rows.cut(&report.regions));
+    value["compared"] = rows.expect("rows have only string keys");
     value.to_string()
 }
 

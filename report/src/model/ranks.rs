@@ -1,5 +1,6 @@
 //! The ranks of an MPI program, and how unevenly they work, apart from how uneven the threads of a rank are.
 
+use super::clocks::{Clocks, Meetings};
 use super::region::Region;
 use super::transfer::Transfer;
 use ompfuse_format::run::Exit;
@@ -26,12 +27,15 @@ pub struct Mpi {
     /// Imbalance within ranks: the sum of each rank's largest work of a thread, divided by the sum of each rank's mean, less
     /// one.
     pub imbalance_among_threads: f64,
+    /// The clocks of the ranks' hosts, and who comes late. Null if there are no two ranks with meetings on record.
+    #[serde(default)]
+    pub clocks: Option<Clocks>,
     /// The ranks, by number.
     pub ranks: Vec<Rank>,
 }
 
 /// One rank, with all its processes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rank {
     /// Number of the rank.
@@ -71,6 +75,12 @@ pub struct Rank {
     pub serial_s: f64,
     /// Imbalance of its threads' work: `max / mean - 1`.
     pub imbalance: f64,
+    /// Mean time by which it came to meetings (see `clocks`) after the first rank, in seconds. Null if not known.
+    #[serde(default)]
+    pub late_s: Option<f64>,
+    /// When it met all others; only in the report of a rank alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meetings: Option<Meetings>,
 }
 
 /// How a region's work is distributed over ranks.

@@ -1,7 +1,9 @@
-//! Ranks of MPI programs that did not end as they should.
+//! Ranks of MPI programs: those that did not end as they should, and those that come late.
 
 use super::notes;
+use super::units::seconds;
 use crate::from_summary::ranks::ends;
+use crate::model::{Clocks, Latest};
 use ompfuse_format::run::{Exit, RankEnd, RankState};
 
 /// What is said of ranks that did not end as they should: a line each, and one for all that never came.
@@ -19,6 +21,39 @@ fn listed(numbers: &[u32]) -> String {
         }
     }
     parts.join(", ")
+}
+
+/// How clocks of several hosts were aligned, and who comes late by them.
+pub(crate) fn clocks(clocks: &Clocks) -> Vec<String> {
+    let mut told = vec![];
+    let used = match clocks.meetings > u64::from(clocks.used) {
+        true => format!("{} of {}", clocks.used, clocks.meetings),
+        false => clocks.used.to_string(),
+    };
+    if clocks.hosts.len() > 1 {
+        told.push(format!(
+            "the clocks of {} hosts, aligned by {used} collective calls of all ranks, agree to {}",
+            clocks.hosts.len(),
+            seconds(clocks.error_s)
+        ));
+    }
+    if !clocks.left_out.is_empty() {
+        told.push(format!(
+            "not compared by clock, since its calls or its clock contradict the others': rank {}",
+            listed(&clocks.left_out)
+        ));
+    }
+    let is_sure = |l: &Latest| l.late_s > 2.0 * clocks.error_s && 2 * l.last >= clocks.used;
+    if let Some(latest) = clocks.latest.filter(is_sure) {
+        told.push(format!(
+            "rank {} comes to collective calls {} after the first rank in the mean, and last to {} of {}",
+            latest.rank,
+            seconds(latest.late_s),
+            latest.last,
+            clocks.used
+        ));
+    }
+    told
 }
 
 /// How a rank ended; `None` if there is nothing to say.

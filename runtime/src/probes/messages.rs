@@ -7,7 +7,7 @@ use crate::thread::{Cost, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::NO_ARG;
 use ompfuse_format::abi::handed::{Class, Handed, place};
-use ompfuse_format::record::message::{Message, Partner};
+use ompfuse_format::record::message::{ALL_RANKS, Message, Partner};
 
 /// A call as [`sync::enclosed`] records it, and what it handed over.
 pub(crate) fn message(thread: &Thread, call: &Call) -> u64 {
@@ -42,6 +42,10 @@ struct Asked {
     /// Rank and tag of whom a message goes to and comes from; `None` in other communicators than that of all ranks.
     to: Option<[i32; 2]>,
     from: Option<[i32; 2]>,
+    /// Whether the call can't return before all ranks of the program have called it, if there is anything to hand over.
+    is_meeting: bool,
+    /// Whether it hands nothing over, as a barrier.
+    is_bare: bool,
     status: u64,
     datatype: u64,
 }
@@ -57,10 +61,9 @@ impl Asked {
         let arguments = Arguments { call, mpi, handed };
         let is_message = handed.class == Class::Message;
         let communicator = arguments.communicator();
-        let is_world =
-            is_message && thread.keeps_partners() && communicator.is_some_and(|c| mpi.is_world(c));
+        let is_world = thread.keeps_partners() && communicator.is_some_and(|c| mpi.is_world(c));
         let partner = |at: usize| {
-            let at = arguments.position(at).filter(|_| is_world)?;
+            let at = arguments.position(at).filter(|_| is_message && is_world)?;
             Some([arguments.number(at), arguments.number(at + 1)])
         };
         Some(Asked {
@@ -69,6 +72,9 @@ impl Asked {
             amount: arguments.amount(communicator),
             to: partner(place::TO),
             from: partner(place::FROM),
+            is_meeting: !is_message && handed.is_blocking && is_world,
+            is_bare: arguments.position(place::OUT).is_none()
+                && arguments.position(place::IN).is_none(),
             status: arguments
                 .position(place::STATUS)
                 .map_or(0, |at| call.arg(at)),
@@ -85,7 +91,7 @@ impl Asked {
         let is_fortran = self.handed.by_address;
         let mut message = Message {
             site,
-            calls: 1,
+            calls: u32::from(!self.is_bare),
             ..Message::default()
         };
         let mut from = self.from;
@@ -120,8 +126,12 @@ impl Asked {
         let is_told = |p: &[i32; 2]| p[0] >= 0 && p[1] >= 0;
         let sent = self.to.filter(is_told).map(|p| partner(true, p));
         let came = from.filter(is_told).map(|p| partner(false, p));
-        message.partner = sent.or(came);
-        thread.add_message(&message);
+        let is_meeting = self.is_meeting && (self.is_bare || message.bytes_in > 0);
+        let all = is_meeting.then(|| partner(true, [ALL_RANKS, 0]));
+        message.partner = sent.or(came).or(all);
+        if !message.is_empty() {
+            thread.add_message(&message);
+        }
         if let (Some(_), Some(_)) = (sent, came) {
             thread.add_message(&Message {
                 site,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The interpreter with duckdb and pyarrow.
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     let python = target().0.join("foreign/tables/python/bin/python");
     if !python.is_file() {
         skip("readers of tables are not installed (tests/setup.sh)");
@@ -18,7 +18,7 @@ fn python() -> Option<PathBuf> {
 
 /// What `tests/src/exchange.py` prints.
 #[track_caller]
-fn script(python: &Path, args: &[&str]) -> Value {
+pub(crate) fn script(python: &Path, args: &[&str]) -> Value {
     let mut command = Command::new(python);
     process::clean(&mut command, 2);
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/exchange.py"));

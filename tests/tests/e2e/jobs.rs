@@ -1,5 +1,8 @@
 //! Jobs: a folder for each rank, and one report made of what each rank has left.
 
+mod clocks;
+mod compared;
+
 use super::ranks::{self, IMPLEMENTATIONS};
 use ompfuse_tests::{command, compile, schema};
 use serde_json::Value;
@@ -344,6 +347,13 @@ fn a_summary_has_room_for_so_much() {
         .sum();
     assert!((number(&report, "available_s") - sum).abs() < 1e-9);
     assert_eq!(report["xus"], 2 * 2 * 300);
+    // What is in no summary, or in that of one rank only, is not compared.
+    let said = command::run([Path::new("diff"), &job, &job]);
+    assert_eq!(said.status, 0, "{said:?}");
+    assert!(
+        said.errors().contains("regions are not compared"),
+        "{said:?}"
+    );
 }
 
 /// Ten thousand ranks (run it in a release build; a time is no verdict on a busy machine): memory is what counts.

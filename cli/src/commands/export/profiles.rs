@@ -97,7 +97,9 @@ fn write_models(args: &Args, progress: Progress<'_>) -> Result<()> {
     }
     let each = progress.part(1.0 / inputs.len().max(1) as f64);
     let mut trees = vec![];
-    for input in load::single(&inputs)? {
+    let (jobs, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        (inputs.into_iter()).partition(|input| load::job::ranks(input).is_some());
+    for input in load::single(&others)?.into_iter().chain(jobs) {
         trees.push(tree(args, &input, each)?);
     }
     let points: BTreeSet<_> = extrap::parameters(&trees).into_iter().collect();
@@ -138,6 +140,10 @@ fn tree(args: &Args, input: &Path, progress: Progress<'_>) -> Result<CallTree> {
     let Some(tree) = CallTree::new(&report, selected.as_ref()) else {
         let name = input.display();
         bail!(match report.thread_time_s > 0.0 {
+            true if load::job::ranks(input).is_some() => format!(
+                "cannot export {name}: the summary of a rank has no call paths, which there was no room for, or is of an older version; \
+                 export the folders of ranks"
+            ),
             true => format!(
                 "cannot export {name}: it has no call paths, as tables of other recorders and profiles of old versions; export its run"
             ),

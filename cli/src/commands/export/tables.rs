@@ -82,9 +82,15 @@ fn write_regions(args: &Args, form: Form, progress: Progress<'_>) -> Result<()> 
 
 /// The report of an input that regions are taken from.
 pub(super) fn report(args: &Args, input: &Path, progress: Progress<'_>) -> Result<Report> {
-    let summary = load::summary(input, args.memory.bytes(), progress)?;
-    load::tell_damage(&summary);
-    let report = Report::new(&summary);
+    let memory = args.memory.bytes();
+    let report = match load::job::ranks(input) {
+        Some(ranks) => load::job::in_detail(input, &ranks, memory, progress)?,
+        None => {
+            let summary = load::summary(input, memory, progress)?;
+            load::tell_damage(&summary);
+            Report::new(&summary)
+        }
+    };
     for pattern in &args.select {
         let mut regions = report.regions.iter();
         ensure!(

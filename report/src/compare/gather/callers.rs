@@ -69,7 +69,7 @@ pub(super) fn parts(rows: &Rows, summary: &Summary) -> Parts {
             let Some(kind) = kind(construct, begins) else {
                 // Waits and services belong to the parallel region.
                 if let Some(part) = inside {
-                    parts.rows[part].own_ns += stat.own_ns();
+                    parts.rows[part].sums.own_ns += stat.own_ns();
                 }
                 continue;
             };
@@ -89,7 +89,7 @@ pub(super) fn parts(rows: &Rows, summary: &Summary) -> Parts {
         }
         if let (Some(part), Some(executions)) = (whole, &path.executions) {
             let workers = &executions.workers;
-            parts.rows[part].own_ns += workers.ns.iter().sum::<u64>();
+            parts.rows[part].sums.own_ns += workers.ns.iter().sum::<u64>();
             parts.rows[part].team.extend(&workers.thread);
         }
     }
@@ -165,11 +165,10 @@ impl Parts {
         let inside: Vec<Option<usize>> = self.of.iter().map(|(_, inside)| *inside).collect();
         let whole = with_inside(&self.rows, &inside);
         let mut list = vec![];
-        for ((row, inside), whole) in self.rows.into_iter().zip(inside).zip(&whole) {
+        for ((mut row, inside), whole) in self.rows.into_iter().zip(inside).zip(&whole) {
             if row.key.is_some() {
-                let parent = inside.and_then(|p| place[p]);
-                let team = inside.map(|p| &teams[p]);
-                list.push(row.finished(events, parent, team, whole));
+                row.sum_threads(inside.map(|p| &teams[p]), whole);
+                list.push(row.finished(events, inside.and_then(|p| place[p])));
             }
         }
         list

@@ -4,16 +4,17 @@
 //! threads wait is the compiler's choice, so the time of waits belongs to the parallel region, by class. Barriers and `taskwait` of the
 //! source have rows all the same, with nothing but how often threads come to them.
 
-use super::{CLASSES, MeasuredRegion, NS, Quantity, file_name};
+use super::sums::{Sums, Workers, add_counts};
+use super::{CLASSES, MeasuredRegion, Quantity, file_name};
 use crate::Report;
 use crate::from_summary::region_ids;
 use crate::model::key::{Caller, RegionKey};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
 use ompfuse_format::site::{HexAddress, SHARED_CODE};
+use ompfuse_fuse::Site;
 use ompfuse_fuse::names::{origin, readable};
-use ompfuse_fuse::spread::imbalance;
-use ompfuse_fuse::summary::{RegionStat, Summary};
+use ompfuse_fuse::summary::{ModuleSummary, RegionStat, Summary};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Sums of one construct, at one place or at several that are copies of one another.
@@ -25,28 +26,10 @@ pub(super) struct Row {
     /// Site of the parallel region around it.
     parent: Option<u32>,
     pub(super) places: Option<u64>,
-    doubt: Option<String>,
-    pub(super) own_ns: u64,
-    work_ns: u64,
-    wall_ns: u64,
-    executions: u64,
-    /// Waits at barriers inside of it, whoever has put them there.
-    barriers: u64,
-    units: u64,
-    units_ns: u64,
-    iterations: u64,
-    max_ns: u64,
     /// Work by thread.
     threads: BTreeMap<u32, u64>,
     pub(super) team: BTreeSet<u32>,
-    /// Per event of the summary; `None`: not known.
-    counts: Vec<Option<u64>>,
-    unit_counts: Vec<Option<u64>>,
-    /// Some of it is not on record.
-    in_part: bool,
-    classes: BTreeMap<Quantity, f64>,
-    /// Team time of a parallel region in seconds, and its useful part if that is known.
-    team_s: (f64, Option<f64>),
+    pub(super) sums: Sums,
     /// What is known of single units.
     pub(super) of_units: BTreeMap<Quantity, f64>,
     pub(super) quantiles: Vec<f32>,
@@ -113,7 +96,9 @@ pub(super) fn rows(summary: &Summary, report: &Report) -> Rows {
             continue;
         };
         let row = *rows.at.entry((site, kind)).or_insert_with(|| {
-            let (mut key, instance) = key(summary, site, kind);
+            let is_it = |m: &&ModuleSummary| m.build_id.as_ref().unwrap_or(&m.path) == &at.module;
+            let module = summary.modules.iter().find(is_it);
+            let (mut key, instance) = key(at, module.map(|m| &*m.path), kind);
             let is_known = key.line.is_some();
             let address = std::mem::take(&mut key.addresses);
             let at = rows.rows.len();
@@ -145,7 +130,7 @@ pub(super) fn rows(summary: &Summary, report: &Report) -> Rows {
         let kind = kind(left_out.construct, at.and_then(|s| s.construct));
         let kind = kind.or_else(|| wait(left_out.construct));
         if let Some(row) = kind.and_then(|k| rows.at(left_out.site, k)) {
-            rows.rows[row].in_part = true;
+            rows.rows[row].sums.in_part = true;
         }
     }
     for row in &mut rows.rows {
@@ -158,20 +143,15 @@ pub(super) fn rows(summary: &Summary, report: &Report) -> Rows {
     rows
 }
 
-/// The identity of a construct at a site, and which instance of a template it is.
-fn key(summary: &Summary, site: u32, kind: Construct) -> (RegionKey, Option<String>) {
-    let at = &summary.sites[site as usize];
-    let is_it = |m: &&ompfuse_fuse::summary::ModuleSummary| {
-        m.build_id.as_deref().unwrap_or(&m.path) == at.module
-    };
-    let module = summary.modules.iter().find(is_it);
+/// The identity of a construct at a site, and which instance of a template it is. `module`: the path of the site's module, if known.
+pub(super) fn key(at: &Site, module: Option<&str>, kind: Construct) -> (RegionKey, Option<String>) {
     let name = at.function.as_deref().map(readable);
     // What Intel's compiler outlines has the whole name inside its own.
     let function = name.as_deref().map(|n| readable(origin(n)).into_owned());
     let is_user = kind == Construct::UserRegion;
     let detail = at.detail.as_deref().unwrap_or_default();
     let key = RegionKey {
-        module: module.map_or(String::new(), |m| file_name(&m.path).to_owned()),
+        module: module.map_or(String::new(), |path| file_name(path).to_owned()),
         build: at.module.clone(),
         addresses: at.address.into_iter().collect::<Vec<HexAddress>>(),
         construct: kind,
@@ -215,7 +195,10 @@ impl Row {
         });
         Row {
             key,
-            in_part: self.in_part,
+            sums: Sums {
+                in_part: self.sums.in_part,
+                ..Sums::default()
+            },
             ..Row::default()
         }
     }
@@ -228,34 +211,35 @@ impl Row {
         summary: &Summary,
     ) {
         if wait(kind).is_some() {
-            self.executions += stat.instances;
+            self.sums.executions += stat.instances;
             self.parent = self.parent.or(stat.parallel);
             return;
         }
         let columns = &stat.threads;
         for (row, &thread) in columns.thread.iter().enumerate() {
             let split = construct.split(columns.own_ns[row], columns.extent[row]);
-            self.work_ns += split.work;
+            self.sums.work_ns += split.work;
             *self.threads.entry(thread).or_default() += split.work;
         }
         self.team.extend(&columns.thread);
-        self.own_ns += stat.own_ns();
+        self.sums.own_ns += stat.own_ns();
         if construct.is_fork() {
-            self.wall_ns += stat.wall_ns();
+            self.sums.wall_ns += stat.wall_ns();
         }
         let is_own = construct == kind;
         if is_own {
-            self.executions += stat.instances;
+            self.sums.executions += stat.instances;
         }
         if construct.is_xu() {
-            self.units += stat.count();
-            self.units_ns += stat.own_ns();
-            self.max_ns = self
+            self.sums.units += stat.count();
+            self.sums.units_ns += stat.own_ns();
+            self.sums.max_ns = self
+                .sums
                 .max_ns
                 .max(columns.max_ns.iter().copied().max().unwrap_or(0));
         }
         if construct == Construct::Range {
-            self.iterations += stat.extent();
+            self.sums.iterations += stat.extent();
         }
         if self.parent.is_none() && (is_own || !construct.is_fork()) {
             self.parent = stat
@@ -264,25 +248,14 @@ impl Row {
         }
         let at = stat.site.map(|s| &summary.sites[s as usize]);
         if at.is_some_and(|s| s.detail.as_ref().is_some_and(|d| d.contains(SHARED_CODE))) {
-            self.doubt = Some(SHARED_CODE.to_owned());
+            self.sums.doubt = Some(SHARED_CODE.to_owned());
         }
         if construct.charges_to() == Charge::Work {
-            add_counts(&mut self.counts, &stat.counts);
+            add_counts(&mut self.sums.counts, &stat.counts);
         }
         if construct.is_xu() {
-            add_counts(&mut self.unit_counts, &stat.counts);
+            add_counts(&mut self.sums.unit_counts, &stat.counts);
         }
-    }
-}
-
-/// What is not known of a part is not known of the whole.
-fn add_counts(sums: &mut Vec<Option<u64>>, counts: &[Option<u64>]) {
-    if sums.is_empty() {
-        *sums = counts.to_vec();
-        return;
-    }
-    for (sum, count) in sums.iter_mut().zip(counts) {
-        *sum = sum.zip(*count).map(|(a, b)| a + b);
     }
 }
 
@@ -301,9 +274,9 @@ fn waits(rows: &mut Rows, summary: &Summary) {
             of(Construct::Parallel).or_else(|| of(Construct::Teams))
         });
         if let Some(row) = row {
-            rows.rows[row].own_ns += stat.own_ns();
+            rows.rows[row].sums.own_ns += stat.own_ns();
             if matches!(construct, Construct::Barrier | Construct::ImplicitBarrier) {
-                rows.rows[row].barriers += stat.instances;
+                rows.rows[row].sums.barriers += stat.instances;
             }
         }
     }
@@ -314,7 +287,7 @@ fn workers(rows: &mut Rows, summary: &Summary) {
     for stat in &summary.parallel {
         let row = stat.site.and_then(|s| rows.at(s, Construct::Parallel));
         if let Some(row) = row {
-            rows.rows[row].own_ns += stat.workers.ns.iter().sum::<u64>();
+            rows.rows[row].sums.own_ns += stat.workers.ns.iter().sum::<u64>();
             rows.rows[row].team.extend(&stat.workers.thread);
         }
     }
@@ -329,36 +302,71 @@ fn overheads(rows: &mut Rows, summary: &Summary, report: &Report) {
         let Some(row) = site.and_then(|&s| rows.at(s, Construct::Parallel)) else {
             continue;
         };
-        let (total_s, work_s) = &mut rows.rows[row].team_s;
+        let (total_s, work_s) = &mut rows.rows[row].sums.team_s;
         let before = if *total_s > 0.0 { *work_s } else { Some(0.0) };
         *work_s = before.zip(overhead.work_s).map(|(a, b)| a + b);
         *total_s += overhead.total_s;
         for (class, quantity) in CLASSES {
             // A region without a construct of a class loses nothing to it. Unknown it is not: what has no probe is listed.
             let seconds = overhead.overhead.get(class).unwrap_or(0.0);
-            *rows.rows[row].classes.entry(quantity).or_default() += seconds;
+            *rows.rows[row].sums.classes.entry(quantity).or_default() += seconds;
         }
     }
 }
 
 /// The rows as values, each with its parent's position.
 pub(super) fn finished(rows: Rows) -> Vec<MeasuredRegion> {
-    let parents: Vec<Option<usize>> = (rows.rows.iter())
-        .map(|row| {
+    let events = rows.events.clone();
+    let all = summed(rows).into_iter();
+    all.map(|(row, parent)| row.finished(&events, parent))
+        .collect()
+}
+
+/// The rows with their sums by thread, each with its parent's position.
+pub(super) fn summed(mut rows: Rows) -> Vec<(Row, Option<usize>)> {
+    let parents: Vec<Option<usize>> = (rows.rows.iter().enumerate())
+        .map(|(at, row)| {
             let of = |kind| row.parent.and_then(|p| rows.at(p, kind));
-            of(Construct::Parallel).or_else(|| of(Construct::Teams))
+            let parent = of(Construct::Parallel).or_else(|| of(Construct::Teams));
+            parent.filter(|&p| p != at)
         })
         .collect();
     let teams: Vec<BTreeSet<u32>> = rows.rows.iter().map(|r| r.team.clone()).collect();
-    let mut whole = with_inside(&rows.rows, &parents).into_iter();
-    let mut list = Vec::new();
-    for (at, (row, parent)) in rows.rows.into_iter().zip(parents).enumerate() {
-        let parent = parent.filter(|&p| p != at);
-        let team = parent.map(|p| &teams[p]);
-        let whole = whole.next().unwrap_or_default();
-        list.push(row.finished(&rows.events, parent, team, &whole));
+    let whole = with_inside(&rows.rows, &parents);
+    for ((row, parent), whole) in rows.rows.iter_mut().zip(&parents).zip(&whole) {
+        row.sum_threads(parent.map(|p| &teams[p]), whole);
     }
-    list
+    rows.rows.into_iter().zip(parents).collect()
+}
+
+impl Row {
+    /// Sums up its threads, with those that the region around it had. `whole`: work by thread with all that is inside.
+    pub(super) fn sum_threads(
+        &mut self,
+        around: Option<&BTreeSet<u32>>,
+        whole: &BTreeMap<u32, u64>,
+    ) {
+        let team = around.into_iter().flatten().chain(&self.team);
+        let all: BTreeSet<u32> = team.copied().collect();
+        let of = |threads: &BTreeMap<u32, u64>| -> Workers {
+            let work = |t| threads.get(t).copied().unwrap_or(0);
+            all.iter().map(work).collect()
+        };
+        self.sums.own = of(&self.threads);
+        self.sums.whole = of(whole);
+    }
+
+    /// As a value, once its threads are summed up.
+    pub(super) fn finished(self, events: &[String], parent: Option<usize>) -> MeasuredRegion {
+        let key = self
+            .key
+            .unwrap_or_else(|| unreachable!("every row has one"));
+        let mut region = self.sums.finished(key, events, parent);
+        region.places = self.places;
+        region.values.extend(self.of_units);
+        region.quantiles = self.quantiles;
+        region
+    }
 }
 
 /// Work by thread in each row and in all that is inside of it.
@@ -375,99 +383,4 @@ pub(super) fn with_inside(rows: &[Row], parents: &[Option<usize>]) -> Vec<BTreeM
         }
     }
     whole
-}
-
-impl Row {
-    /// `whole`: work by thread with all that is inside.
-    pub(super) fn finished(
-        self,
-        events: &[String],
-        parent: Option<usize>,
-        team: Option<&BTreeSet<u32>>,
-        whole: &BTreeMap<u32, u64>,
-    ) -> MeasuredRegion {
-        let key = self
-            .key
-            .unwrap_or_else(|| unreachable!("every row has one"));
-        let construct = key.construct;
-        let mut values = BTreeMap::new();
-        let mut put = |quantity, value: f64| values.insert(quantity, value);
-        if wait(construct).is_none() {
-            put(Quantity::Time, self.own_ns as f64 * NS);
-            put(Quantity::Work, self.work_ns as f64 * NS);
-        }
-        if construct.is_fork() {
-            put(Quantity::Wall, self.wall_ns as f64 * NS);
-        }
-        for (quantity, seconds) in self.classes {
-            put(quantity, seconds);
-        }
-        if let (total_s, Some(work_s)) = self.team_s
-            && total_s > 0.0
-        {
-            put(Quantity::ParallelEfficiency, work_s / total_s);
-        }
-        // Where the construct itself has no record, its units stand for it.
-        let executions = match self.executions {
-            0 => self.units,
-            n => n,
-        };
-        if executions > 0 && !self.in_part {
-            put(Quantity::Executions, executions as f64);
-        }
-        let is_shared = matches!(
-            construct,
-            Construct::Parallel | Construct::Loop | Construct::Sections | Construct::Distribute
-        );
-        if is_shared && self.work_ns > 0 {
-            let all: BTreeSet<u32> = team
-                .into_iter()
-                .flatten()
-                .chain(&self.team)
-                .copied()
-                .collect();
-            let of = |threads: &BTreeMap<u32, u64>| -> Vec<u64> {
-                let work = |t| threads.get(t).copied().unwrap_or(0);
-                all.iter().map(work).collect()
-            };
-            if all.len() > 1 {
-                put(Quantity::Imbalance, imbalance(&of(&self.threads)));
-                put(Quantity::LoadBalance, 1.0 / (1.0 + imbalance(&of(whole))));
-            }
-        }
-        if self.units > 0 && !self.in_part {
-            put(Quantity::Units, self.units as f64);
-            put(Quantity::MaxUnit, self.max_ns as f64 * NS);
-            put(
-                Quantity::MeanUnit,
-                self.units_ns as f64 * NS / self.units as f64,
-            );
-        }
-        for (quantity, value) in self.of_units {
-            put(quantity, value);
-        }
-        if self.iterations > 0 && !self.in_part {
-            put(Quantity::Iterations, self.iterations as f64);
-        }
-        for (at, event) in events.iter().enumerate() {
-            if let Some(count) = self.counts.get(at).copied().flatten() {
-                put(Quantity::Event(event.clone()), count as f64);
-            }
-            let of_units = self.unit_counts.get(at).copied().flatten();
-            if let (Some(count), 1..) = (of_units, self.units) {
-                let each = count as f64 / self.units as f64;
-                put(Quantity::EventPerUnit(event.clone()), each);
-            }
-        }
-        MeasuredRegion {
-            key,
-            parent,
-            places: self.places,
-            barriers: construct.is_fork().then_some(self.barriers),
-            doubt: self.doubt,
-            time_s: self.own_ns as f64 * NS,
-            values,
-            quantiles: self.quantiles,
-        }
-    }
 }

@@ -143,6 +143,9 @@ pub(super) fn ranks(context: &Context<'_>) -> Option<Markup> {
             }
         }
         (super::transfers::transfers(context).unwrap_or_default())
+        @for line in mpi.clocks.iter().flat_map(crate::words::ranks::clocks) {
+            p.note { (line) }
+        }
         @if !mpi.missing.is_empty() {
             p.note { "Nothing is on record of: " (mpi.missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")) }
         }

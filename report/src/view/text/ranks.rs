@@ -5,7 +5,7 @@ use super::{Paint, Section, TextOptions, laid_out, titled};
 use crate::model::{Mpi, Region, Report};
 use crate::view::table::{Column, wrap};
 use crate::words::units::{percent, seconds};
-use crate::words::{kind, location, transfer};
+use crate::words::{self, kind, location, transfer};
 
 /// Width of the bars that show work beside the rank with the most.
 const BAR: usize = 10;
@@ -84,6 +84,9 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
     text.push_str(&wrap(&line, options.width, "  "));
     if let Some(late) = late(mpi) {
         text.push_str(&wrap(&late, options.width, "  "));
+    }
+    for line in mpi.clocks.iter().flat_map(words::ranks::clocks) {
+        text.push_str(&wrap(&line, options.width, "  "));
     }
     if mpi.serial_s + mpi.parallel_s > 0.0 {
         let line = format!(

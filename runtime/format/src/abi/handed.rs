@@ -76,7 +76,7 @@ pub struct Handed {
     pub many_out: bool,
     /// `in` is the address of a number for each rank.
     pub many_in: bool,
-    /// The call returns when that is done.
+    /// The call returns when that is done; one of a collective operation not before all ranks have called it.
     pub is_blocking: bool,
 }
 

@@ -38,6 +38,10 @@ pub struct Message {
     pub partner: Option<Partner>,
 }
 
+/// A [`Partner::rank`]: all ranks. The call was of a collective operation in the communicator of all ranks, and could not return before
+/// all had called it: a *meeting*.
+pub const ALL_RANKS: i32 = i32::MIN;
+
 /// Who the partner of a message in the communicator of all ranks was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partner {
@@ -45,7 +49,7 @@ pub struct Partner {
     pub is_sent: bool,
     /// Whether the call returned when that was done.
     pub is_blocking: bool,
-    /// Its rank.
+    /// Its rank, or [`ALL_RANKS`].
     pub rank: i32,
     /// The message's tag.
     pub tag: i32,
