@@ -51,9 +51,9 @@ pub(super) fn outlook(graph: &Graph, team: u32, around: u64) -> Option<Outlook> 
         };
         outlook.assumes_equal |= other.assumes_equal;
         outlook.predicted.push(Between {
-            low: likely.min(divided),
+            low: likely.min(divided).saturating_sub(other.shorter),
             likely,
-            high: likely.max(divided).saturating_add(other.uneven),
+            high: likely.max(divided).saturating_add(other.longer),
         });
     }
     Some(outlook)

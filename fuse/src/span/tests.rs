@@ -420,3 +420,55 @@ fn what_was_held_bounds_all_predictions() {
     assert!(predicted[2..].iter().all(|&t| t >= 2000));
     assert!(between.iter().all(|b| b[0] <= 1000 && b[1] >= 1000));
 }
+
+/// A static loop of such iterations on so many threads.
+fn static_loop(iterations: &[u64], threads: usize) -> super::RegionAnalysis {
+    let blocks = blocks(iterations.len(), threads);
+    let (mut analysis, _) = region(threads, |tid, thread, node| {
+        let (first, end) = blocks[tid];
+        let range = (
+            first as i64,
+            (end - first) as u64,
+            iterations[first..end].iter().sum(),
+        );
+        a_loop(thread, node, 1, &[range]);
+    });
+    analysis.regions.remove(0)
+}
+
+/// From where to where each thread's iterations are.
+fn blocks(iterations: usize, threads: usize) -> Vec<(usize, usize)> {
+    let end = |t: usize| t * (iterations / threads) + t.min(iterations % threads);
+    (0..threads).map(|t| (end(t), end(t + 1))).collect()
+}
+
+#[test]
+fn a_range_that_is_divided_may_have_all_its_time_in_one_piece() {
+    let of = |iterations: &[u64], threads, to: usize| {
+        let region = static_loop(iterations, threads);
+        (region.predicted_ns[to], region.predicted_between_ns[to])
+    };
+    assert_eq!(of(&[10; 100], 1, 1), (500, [500, 1000]));
+    let uneven: Vec<u64> = [[12; 50], [8; 50]].concat();
+    assert_eq!(of(&uneven, 2, 0), (1000, [1000, 1000]));
+    assert_eq!(of(&uneven, 2, 2), (300, [250, 600]));
+    // Four ranges that don't differ.
+    assert_eq!(of(&[10; 100], 4, 3), (130, [130, 130]));
+}
+
+proptest! {
+    #[test]
+    fn static_loops_take_what_is_between_the_bounds(
+        iterations in proptest::collection::vec(1u64..1000, 4..60),
+        had in 1usize..4,
+        to in 0usize..3,
+    ) {
+        let region = static_loop(&iterations, had);
+        let threads = super::TEAMS[to] as usize;
+        let block = |&(first, end): &(usize, usize)| iterations[first..end].iter().sum();
+        let time: u64 = blocks(iterations.len(), threads).iter().map(block).max().unwrap_or(0);
+        let [low, high] = region.predicted_between_ns[to];
+        // Parts are rounded down.
+        prop_assert!(low <= time + 8 && time <= high + 8, "{} {:?}", time, [low, high]);
+    }
+}

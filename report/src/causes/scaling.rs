@@ -54,16 +54,23 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
         true => (None, predicted),
         false => (silent.or_else(|| Some(widest(&regions))), vec![]),
     };
-    if silent.is_some() {
+    for (region, _) in &mut regions {
         // What isn't told of the program isn't told of a part of it.
-        regions.iter_mut().for_each(|r| {
-            r.0.predicted.clear();
-            r.0.silent = r.0.silent.or(silent);
-        });
+        let is_told = |n: u32| predicted.iter().any(|p| p.threads == n);
+        let told = region.predicted.iter().copied();
+        region.predicted = told
+            .filter(|p| is_told(p.threads) && is_narrow(p.seconds, p.between_s))
+            .collect();
+        region.silent = region.silent.or(silent);
     }
+    let threads = super::team(summary);
+    let is_more = |n: u32| u64::from(n) > threads;
+    let lacks_more =
+        TEAMS.iter().any(|&n| is_more(n)) && !predicted.iter().any(|p| is_more(p.threads));
+    let silent_above = (silent.is_none() && lacks_more).then(|| widest(&regions));
     Some(Scaling {
         seen,
-        threads: super::team(summary),
+        threads,
         work_s,
         span_s,
         parallelism: work_s / span_s.max(f64::MIN_POSITIVE),
@@ -71,14 +78,15 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
         predicted,
         assumes_equal: regions.iter().any(|r| r.1.assumes_equal),
         silent,
+        silent_above,
         regions: regions.into_iter().map(|r| r.0).collect(),
     })
 }
 
 /// A model that is off by more for the run itself predicts nothing.
 const MODEL: f64 = 0.15;
-/// Predictions that are between bounds further apart, relative to the likely time, are not told.
-const WIDE: f64 = 0.25;
+/// A prediction whose bounds are further from the likely time, relative to it, is not told.
+const WIDE: f64 = 0.15;
 /// Where threads were without a processor for a larger share of their work, units seem longer than they are.
 const WITHOUT_PROCESSOR: f64 = 0.1;
 
@@ -231,7 +239,11 @@ fn predictions(
             },
         }
     };
-    let is_narrow = |p: &Predicted| p.between_s[1] - p.between_s[0] <= WIDE * p.seconds;
     let all = TEAMS.iter().enumerate().map(at_threads);
-    all.filter(is_narrow).collect()
+    all.filter(|p| is_narrow(p.seconds, p.between_s)).collect()
+}
+
+/// Whether a prediction is right wherever between its bounds the time is.
+fn is_narrow(seconds: f64, [low, high]: [f64; 2]) -> bool {
+    high <= (1.0 + WIDE) * seconds && low >= (1.0 - WIDE) * seconds
 }

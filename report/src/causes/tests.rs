@@ -1,6 +1,6 @@
 //! Causes of made-up programs that are known by construction.
 
-use crate::model::{Cause, LossKind, Report};
+use crate::model::{Cause, LossKind, Report, Scaling, Silent};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 use ompfuse_fuse::span::Analysis;
@@ -70,6 +70,30 @@ fn an_even_program_loses_nothing() {
     assert_eq!(scaling.model_error, Some(1.0));
     let four = scaling.predicted.iter().find(|p| p.threads == 4);
     assert!(four.is_some_and(|p| (p.speedup - 4.0).abs() < 1e-6));
+}
+
+#[test]
+fn ranges_that_would_be_divided_predict_no_more_threads() {
+    let halves = report(0, &[&[(0, 50, 1_000_000)], &[(50, 50, 1_000_000)]]);
+    let scaling = halves.scaling.as_ref().expect("it was looked at");
+    let threads = |s: &Scaling| -> Vec<u32> { s.predicted.iter().map(|p| p.threads).collect() };
+    assert_eq!(threads(scaling), [1, 2]);
+    assert_eq!(
+        (scaling.silent, scaling.silent_above),
+        (None, Some(Silent::Uneven))
+    );
+    assert_eq!(scaling.regions[0].predicted.len(), 2);
+    let said = crate::words::prediction(&halves, scaling).expect("a sentence");
+    assert!(
+        said.contains("No prediction for more than 2 threads"),
+        "{said}"
+    );
+    let whole = report(0, &[&[(0, 100, 2_000_000)]]).scaling;
+    let whole = whole.expect("it was looked at");
+    assert_eq!(
+        (threads(&whole), whole.silent),
+        (vec![], Some(Silent::Uneven))
+    );
 }
 
 #[test]

@@ -354,7 +354,7 @@ pub enum Silent {
     LeftOut,
     /// Code that every thread executes may divide its work by the thread's number.
     EachThread,
-    /// Iterations of a loop's ranges take different times, and their ranges would be divided.
+    /// Ranges of a loop would be divided, and where in a range its time was spent is not on record.
     Uneven,
     /// The region has regions inside it, or threads that come to different barriers.
     Shape,
@@ -386,6 +386,9 @@ pub struct Scaling {
     /// Why nothing is predicted for the program: the reason of the region with the most time that has one; null if something is.
     #[serde(default)]
     pub silent: Option<Silent>,
+    /// Why nothing is predicted for more threads than the run had; null if something is, or if nothing is predicted at all.
+    #[serde(default)]
+    pub silent_above: Option<Silent>,
     /// Predicted times of the run, without the time before recording began; empty if nothing can be predicted.
     pub predicted: Vec<Predicted>,
     /// Predicted time for the threads of the run, divided by the measured time: 1 is exact. Null if `predicted` is empty.

@@ -1,6 +1,6 @@
 //! Programs that compute.
 
-use crate::{Tally, regions, rounds};
+use crate::{Tally, regions, rounds, silent};
 use ompfuse_tests::fixture::Fixture;
 use ompfuse_tests::planted::{Case, Programs, cases};
 use ompfuse_tests::{command, process};
@@ -54,10 +54,7 @@ fn point(program: &Program, threads: u32, folder: &Path) -> Point {
     Point {
         seconds,
         predicted,
-        silent: report["scaling"]["silent"]
-            .as_str()
-            .unwrap_or("")
-            .to_owned(),
+        silent: silent(&report["scaling"]).to_owned(),
         work: work(&report),
     }
 }

@@ -51,15 +51,19 @@ fn regions(scaling: &Value, threads: u64) -> (f64, Option<f64>) {
     let Some(regions) = scaling["regions"].as_array() else {
         return (f64::NAN, None); // a region so long that only a part was looked at
     };
-    let of = |region: &Value| {
-        let all = region["predicted"].as_array()?;
-        let found = all.iter().find(|p| p["threads"] == threads)?;
-        found["seconds"].as_f64()
-    };
-    let told = scaling["silent"].is_null();
-    let predicted = regions.iter().map(of).sum::<Option<f64>>();
-    let wall = regions.iter().filter_map(|r| r["wall_s"].as_f64()).sum();
-    (wall, predicted.filter(|_| told))
+    let sum = |key: &str| -> f64 { regions.iter().filter_map(|r| r[key].as_f64()).sum() };
+    let told = scaling["predicted"].as_array();
+    let told = told.and_then(|all| all.iter().find(|p| p["threads"] == threads));
+    // What is told is of the program. Its work outside of regions is the same with any number of threads.
+    let serial = scaling["work_s"].as_f64().unwrap_or(f64::NAN) - sum("work_s");
+    let predicted = told.and_then(|p| Some(p["seconds"].as_f64()? - serial));
+    (sum("wall_s"), predicted)
+}
+
+/// Why that isn't told, if so.
+fn silent(scaling: &Value) -> &str {
+    let reasons = [&scaling["silent"], &scaling["silent_above"]];
+    reasons.into_iter().find_map(Value::as_str).unwrap_or("")
 }
 
 fn rounds() -> usize {

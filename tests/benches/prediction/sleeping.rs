@@ -1,6 +1,6 @@
 //! Programs whose units sleep.
 
-use crate::{Tally, regions};
+use crate::{Tally, regions, silent};
 use ompfuse_tests::{command, compile, repository, table};
 use std::path::Path;
 
@@ -53,7 +53,7 @@ pub(crate) fn run() {
                     };
                     print!("{shown:>10}");
                 }
-                println!("   {}", report["scaling"]["silent"].as_str().unwrap_or(""));
+                println!("   {}", silent(&report["scaling"]));
             }
         }
     }

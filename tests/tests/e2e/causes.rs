@@ -127,6 +127,37 @@ fn a_triangle_is_distributed_badly_and_no_schedule_is_guessed() {
     }
 }
 
+/// How long the iterations of a range take isn't on record: a triangle's halves aren't equal.
+#[test]
+fn a_range_that_would_be_divided_predicts_nothing() {
+    for (compiler, folder) in programs("causes") {
+        let of = |threads| report(&folder, "static", threads)["scaling"].clone();
+        let one = of(1);
+        assert_eq!(
+            one["predicted"],
+            serde_json::json!([]),
+            "{compiler}: {one:#}"
+        );
+        let silent = one["silent"].as_str().expect("a reason");
+        assert!(
+            ["uneven", "no_processor"].contains(&silent),
+            "{compiler}: {one:#}"
+        );
+        let two = of(2);
+        let more = list_of(&two["predicted"], "threads");
+        let is_told = more == [1.0, 2.0] && two["silent_above"] == "uneven";
+        assert!(
+            is_told || more.is_empty() && !two["silent"].is_null(),
+            "{compiler}: {two:#}"
+        );
+    }
+}
+
+fn list_of(list: &Value, key: &str) -> Vec<f64> {
+    let list = list.as_array().expect("a list").iter();
+    list.map(|one| number(&one[key])).collect()
+}
+
 #[test]
 fn fewer_units_than_threads_are_counted() {
     for (compiler, folder) in programs("causes") {

@@ -15,8 +15,10 @@ pub(in crate::span) struct OtherTeam {
     pub(in crate::span) graph: Graph,
     /// Ranges were divided: their iterations are taken to last equally long.
     pub(in crate::span) assumes_equal: bool,
-    /// What the slowest threads' ranges would take longer if their iterations were as slow as the slowest on record, in ticks.
-    pub(in crate::span) uneven: u64,
+    /// How much longer the divided loops' slowest threads may take, in ticks: where in a range its time was spent isn't on record.
+    pub(in crate::span) longer: u64,
+    /// How much shorter.
+    pub(in crate::span) shorter: u64,
     /// The same, where the code that every thread executes for itself is not as long on each: its work is divided among the threads. `None`
     /// without such code.
     pub(in crate::span) divided: Option<Graph>,
@@ -191,7 +193,7 @@ impl OtherTeam {
                 [only] if only.iterations > chunk.max(1) => {
                     let divided = self.blocks(&[only], u64::from(threads));
                     self.graph.sharings[sharing] = Rc::new(of.with(divided));
-                    self.uneven = self.uneven.saturating_add(only.ticks);
+                    self.longer = self.longer.saturating_add(only.ticks);
                 }
                 _ => {}
             },
@@ -206,8 +208,8 @@ impl OtherTeam {
                 let units = &of.units;
                 // Of one range for each thread it isn't known whether it was a chunk. Where ranges wait for each other that makes the time.
                 if units.iter().any(|u| self.waits(u)) {
-                    self.uneven = self
-                        .uneven
+                    self.longer = self
+                        .longer
                         .saturating_add(sum(units.iter().map(|u| u.ticks)));
                 }
                 let divided = self.blocks(units, u64::from(threads));
@@ -255,7 +257,9 @@ impl OtherTeam {
         }
         if is_divided {
             self.assumes_equal = true;
-            self.uneven = self.uneven.saturating_add(uneven(units, threads));
+            let [shorter, longer] = bounds(units, &dealt, threads);
+            self.shorter = self.shorter.saturating_add(shorter);
+            self.longer = self.longer.saturating_add(longer);
         }
         dealt
     }
@@ -326,14 +330,44 @@ impl OtherTeam {
     }
 }
 
-/// How much longer a block of the loop would take if its iterations were as slow as the slowest range's.
-fn uneven(units: &[Unit], threads: u64) -> u64 {
-    let ticks = sum(units.iter().map(|u| u.ticks));
+/// So many ranges that hardly differ are taken to be of iterations that don't differ.
+const ENOUGH_RANGES: usize = 4;
+/// By so much may the slowest of them exceed the mean.
+const EVEN: f64 = 1.05;
+
+/// How much shorter and longer the slowest thread may take than if iterations of one range lasted equally long. Of a divided range all of the
+/// time may be in one of its pieces, or none.
+fn bounds(units: &[Unit], dealt: &[Unit], threads: u64) -> [u64; 2] {
+    let all = sum(units.iter().map(|u| u.ticks));
     let iterations = sum(units.iter().map(|u| u.iterations));
     let rate = |u: &Unit| u.ticks as f64 / u.iterations.max(1) as f64;
     let slowest = units.iter().map(rate).fold(0.0, f64::max);
     let block = iterations as f64 / threads as f64;
-    (slowest * block - ticks as f64 / threads as f64).max(0.0) as u64
+    let (mean, at_slowest) = (all as f64 / threads as f64, slowest * block);
+    if units.len() >= ENOUGH_RANGES && at_slowest <= EVEN * mean {
+        return [0, (at_slowest - mean).max(0.0) as u64];
+    }
+    // By thread: the ranges that it has as a whole, those that it has a part of, and what it was dealt.
+    let mut times = vec![[0u64; 3]; threads as usize];
+    let mut ranges = units.iter();
+    let mut range = ranges.next();
+    for piece in dealt {
+        while range.is_some_and(|of| of.rec != piece.rec) {
+            range = ranges.next();
+        }
+        let Some(of) = range else {
+            break;
+        };
+        let is_whole = piece.iterations == of.iterations;
+        let more = [if is_whole { of.ticks } else { 0 }, of.ticks, piece.ticks];
+        let of_thread = &mut times[piece.member as usize];
+        for (time, more) in of_thread.iter_mut().zip(more) {
+            *time = time.saturating_add(more);
+        }
+    }
+    let most = |column: usize| times.iter().map(|t| t[column]).max().unwrap_or(0);
+    let (least, dealt) = (most(0).max(all / threads), most(2));
+    [dealt.saturating_sub(least), most(1).saturating_sub(dealt)]
 }
 
 impl Sharing {

@@ -86,6 +86,8 @@ pub(super) fn scaling(report: &Report, options: TextOptions) -> Option<String> {
     notes.extend(listed.first().and_then(|r| words::path(report, r)));
     if let Some(silent) = scaling.silent {
         notes.push(format!("no predictions: {}", words::why(silent)));
+    } else if let Some(silent) = scaling.silent_above {
+        notes.push(format!("none for more threads: {}", words::why(silent)));
     } else if scaling.assumes_equal {
         notes.push("predicted as if iterations of one range took equally long".to_owned());
     }

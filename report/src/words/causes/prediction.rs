@@ -17,6 +17,13 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
             why(silent)
         ));
     }
+    if let Some(silent) = scaling.silent_above {
+        return Some(format!(
+            "No prediction for more than {}: {}; --threads 1,2,4 measures it",
+            threads(scaling.threads),
+            why(silent)
+        ));
+    }
     let more = |p: &&Predicted| u64::from(p.threads) > scaling.threads;
     let predicted = scaling.predicted.iter().filter(more);
     let next = predicted.clone().find(|p| p.threads >= 4)?;
@@ -42,6 +49,13 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
         between(next),
         now.unwrap_or_default(),
     ))
+}
+
+fn threads(n: u64) -> String {
+    match n {
+        1 => "1 thread".to_owned(),
+        n => format!("{n} threads"),
+    }
 }
 
 /// The speed-ups that a prediction is between, where they differ by what can be read.
@@ -97,7 +111,9 @@ pub fn why(silent: Silent) -> &'static str {
         Silent::EachThread => {
             "code that every thread executes may divide its work by the thread's number"
         }
-        Silent::Uneven => "iterations of one range may take different times",
+        Silent::Uneven => {
+            "a loop's ranges would be divided, whose iterations may take different times"
+        }
         Silent::Shape => "regions are inside each other, or threads come to different barriers",
         Silent::SmallUnits => {
             "tasks, ranges or loops are so short that handing them out counts, which depends on the threads"
