@@ -10,6 +10,7 @@
 mod drawn;
 mod gather;
 mod graph;
+mod labelled;
 mod loops;
 mod outlook;
 mod phases;
@@ -20,9 +21,10 @@ pub mod result;
 mod tests;
 
 pub use drawn::{Drawn, DrawnUnit, MOST_DRAWN, Order, Stretch, drawn};
+pub use labelled::{Labelled, MOST_LABELLED, labelled};
 pub use result::{
     Analysis, Candidate, Held, Largest, LoopAnalysis, LowerBound, OnPath, RegionAnalysis, TaskWait,
-    UnitCost, WaitedFor, Waiting,
+    WaitedFor, Waiting,
 };
 
 use crate::run::RunFiles;

@@ -1,8 +1,9 @@
 //! The runs of a series over numbers of threads.
 
-use super::{Source, name, same, summary};
+use super::{Source, name, same, summary, with_files};
 use crate::run_dir;
 use anyhow::{Context, Result};
+use ompfuse_fuse::span::labelled;
 use ompfuse_progress::Progress;
 use ompfuse_report::compare::series::{Measured, measured, over_threads};
 use ompfuse_report::model::series::{Scaling, Series};
@@ -40,7 +41,11 @@ pub(crate) fn series(
     for source in &sources {
         let (Source::Run(path) | Source::File(path)) = source;
         let summary = summary(path, memory, each)?;
-        runs.push(measured(&name(path), &summary));
+        let units = match super::first_run(path) {
+            Some(run) => with_files(&run, |files| Ok(labelled(files, &summary)))?,
+            None => vec![],
+        };
+        runs.push(measured(&name(path), &summary, &units));
     }
     let called: Vec<String> = paths.iter().map(|p| name(p)).collect();
     over_threads(&runs, scaling)

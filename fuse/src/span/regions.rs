@@ -7,7 +7,7 @@ use super::outlook::{Between, outlook};
 use super::phases::{self, Waits};
 use super::replay::Schedule;
 use super::result::{
-    Analysis, Held, LowerBound, OnPath, RegionAnalysis, TaskWait, UnitCost, WaitedFor, Waiting,
+    Analysis, Held, LowerBound, OnPath, RegionAnalysis, TaskWait, WaitedFor, Waiting,
 };
 use crate::run::RunFiles;
 use crate::run::clock::Clock;
@@ -43,7 +43,6 @@ pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> A
         .map(|(at, s)| (s.key(), at))
         .collect();
     let mut regions: BTreeMap<Option<u32>, RegionAnalysis> = BTreeMap::new();
-    let mut units: BTreeMap<u32, UnitCost> = BTreeMap::new();
     for process in &mut streaming.processes {
         let most = match process.bytes > LARGE {
             true => most / IF_LARGE,
@@ -60,10 +59,8 @@ pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> A
             summary,
         };
         process.add_to(&mut regions);
-        process.add_units(&mut units);
     }
     analysis.regions = regions.into_values().collect();
-    analysis.units = units.into_values().collect();
     analysis
 }
 
@@ -182,30 +179,6 @@ impl Process<'_> {
             let place = self.place(site);
             let sums = regions.entry(place).or_default();
             self.finish(ticks, &builder.task_waits, place, sums);
-        }
-    }
-
-    /// Adds what units cost.
-    fn add_units(&self, units: &mut BTreeMap<u32, UnitCost>) {
-        for rec in self.gathered.recs.iter().filter(|r| r.construct.is_xu()) {
-            let Some(site) = self.place(rec.site) else {
-                continue;
-            };
-            let cost = units.entry(site).or_insert(UnitCost {
-                site,
-                ..UnitCost::default()
-            });
-            let ns = self.clock.length(rec.own);
-            if rec.disturbed {
-                cost.disturbed_ns = cost.disturbed_ns.saturating_add(ns);
-                continue;
-            }
-            cost.ns = cost.ns.saturating_add(ns);
-            let more = match rec.construct {
-                Construct::Section => 1,
-                _ => rec.extent.max(1),
-            };
-            cost.count = cost.count.saturating_add(more);
         }
     }
 

@@ -15,22 +15,6 @@ pub struct Analysis {
     pub misses: Option<String>,
     /// Parallel regions of which at least one execution is among them.
     pub regions: Vec<RegionAnalysis>,
-    /// What units cost, by place.
-    #[serde(default)]
-    pub units: Vec<UnitCost>,
-}
-
-/// Own time of a place's units, without those that were disturbed ([`ompfuse_format::record::Interval::disturbed`]).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnitCost {
-    /// Position in the summary's sites.
-    pub site: u32,
-    /// Iterations, or tasks and sections.
-    pub count: u64,
-    /// Their own time.
-    pub ns: u64,
-    /// Own time of those that were disturbed.
-    pub disturbed_ns: u64,
 }
 
 /// Why a span is only a lower bound.

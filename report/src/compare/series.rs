@@ -5,6 +5,7 @@
 //! growths add up to the whole loss. After ompP's scalability graph, which stacks work and classes of overhead.
 
 mod cells;
+mod inflation;
 mod points;
 #[cfg(test)]
 mod tests;

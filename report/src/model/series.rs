@@ -275,10 +275,25 @@ pub struct Loss {
     pub all_s: f64,
     /// `seconds` divided by the whole loss `available_s - ideal_s`; null if nothing is lost.
     pub share: Option<f64>,
-    /// Of work: how many times as long the place's iterations or tasks take as with the smallest number of threads. Disturbed ones are
-    /// left out. Null if that isn't known.
+    /// Of work: how many times as long the same iterations or tasks take as with the smallest number of threads. Null if that isn't known.
+    #[serde(default)]
+    pub inflation: Option<Inflation>,
+    /// Same as `inflation.times`.
     #[serde(default)]
     pub times: Option<f64>,
+}
+
+/// How many times as long the same units take as with the smallest number of threads. Units are the same if their place, the execution of
+/// their loop and their iterations are. Those that the kernel disturbed are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Inflation {
+    /// The median of all pairs of a run with the smallest number of threads and a run with this one.
+    pub times: f64,
+    /// The least and the most of these pairs.
+    pub between: [f64; 2],
+    /// The share of the units' time that could be compared, from 0 to 1: the least of these pairs.
+    pub compared: f64,
 }
 
 /// A parallel region with several numbers of threads.

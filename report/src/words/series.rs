@@ -7,8 +7,10 @@ use crate::model::series::{
 };
 use ompfuse_format::Construct;
 
-/// Units that take so many times as long take longer.
-const INFLATED: f64 = 1.05;
+/// Units take longer that take so many times as long, and so many at least whichever runs are compared.
+const INFLATED: [f64; 2] = [1.1, 1.05];
+/// Lines are named whose units take longer, if that is such a share of all thread time.
+const NAMED: f64 = 0.05;
 
 /// From this efficiency on there is nothing to look for.
 const GOOD: f64 = 0.95;
@@ -26,6 +28,7 @@ pub fn series_verdict(series: &Series) -> Vec<String> {
             .push("What limits it can't be told: parallel regions overlap in time.".to_owned()),
         None => {}
     }
+    sentences.extend(inflated(series, first, last));
     if let Some(threads) = series.pays_off_until {
         sentences.push(format!(
             "More than {} not pay off: each further one brings less than half of a thread.",
@@ -62,6 +65,40 @@ fn speed(scaling: Scaling, first: &SeriesPoint, last: &SeriesPoint) -> String {
     }
 }
 
+/// The line with the most units that take longer, if that isn't what limits.
+fn inflated(series: &Series, first: &SeriesPoint, last: &SeriesPoint) -> Option<String> {
+    let is_named = |l: &&Loss| {
+        l.seconds >= NAMED * last.available_s
+            && series.limit.as_ref() != Some(*l)
+            && takes_longer(l)
+    };
+    let loss = last.losses.iter().find(is_named)?;
+    Some(format!(
+        "In the {} {}.",
+        series_place(loss.place.as_ref()?),
+        longer(loss, loss.inflation?.times, last.threads, first.threads)
+    ))
+}
+
+fn takes_longer(loss: &Loss) -> bool {
+    loss.inflation
+        .is_some_and(|i| i.times >= INFLATED[0] && i.between[0] >= INFLATED[1])
+}
+
+/// What is slower there, and what that may come of.
+fn longer(loss: &Loss, times: f64, most: u32, least: u32) -> String {
+    let units = match loss.place.as_ref().and_then(|p| p.construct) {
+        Some(Construct::Task) => "tasks",
+        Some(Construct::Sections) => "sections",
+        _ => "iterations",
+    };
+    format!(
+        "the same {units} take {times:.2} times as long with {} as with {least}: memory's bandwidth, lines of the cache that threads share, or \
+         contended atomics",
+        threads(most)
+    )
+}
+
 fn threads(n: u32) -> String {
     match n {
         1 => "1 thread".to_owned(),
@@ -93,7 +130,7 @@ fn limits(loss: &Loss, first: &SeriesPoint, last: &SeriesPoint) -> String {
     format!(
         "The {} limits: {}{share}.",
         series_place(place),
-        lost(loss, first.threads) + &without_processor(loss, last)
+        lost(loss, first.threads, last.threads) + &without_processor(loss, last)
     )
 }
 
@@ -109,7 +146,7 @@ fn without_processor(loss: &Loss, last: &SeriesPoint) -> String {
 }
 
 /// What a loss is, in words.
-fn lost(loss: &Loss, base: u32) -> String {
+fn lost(loss: &Loss, base: u32, most: u32) -> String {
     let all = seconds(loss.all_s);
     let more = seconds(loss.seconds);
     let construct = loss.place.as_ref().and_then(|p| p.construct);
@@ -120,20 +157,15 @@ fn lost(loss: &Loss, base: u32) -> String {
                 "its code takes {more} more thread time than with {}",
                 threads(base)
             );
-            match loss.times {
-                Some(times) if times >= INFLATED => format!(
-                    "{code}: each of its {} takes {times:.2} times as long, so memory or what threads share is slower",
-                    match construct {
-                        Some(Construct::Task) => "tasks",
-                        _ => "iterations",
-                    }
-                ),
-                Some(times) => {
-                    format!(
-                        "{code}, though its units take {times:.2} times as long: there is more of it"
-                    )
+            match loss.inflation {
+                Some(i) if takes_longer(loss) => {
+                    format!("{code}: {}", longer(loss, i.times, most, base))
                 }
-                None => code,
+                Some(i) if i.between[1] < INFLATED[1] => format!(
+                    "{code}, though the same units take {:.2} times as long: there is more of it",
+                    i.times
+                ),
+                _ => code,
             }
         }
         SeriesCause::Synchronization if enters => format!("threads wait {all} to enter it"),

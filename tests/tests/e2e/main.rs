@@ -102,6 +102,7 @@ mod functions;
 mod graphs;
 mod hand_written;
 mod history;
+mod inflation;
 mod inputs;
 mod interposed;
 mod killed;

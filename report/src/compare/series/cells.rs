@@ -5,6 +5,7 @@ use crate::model::{Account, Predicted};
 use crate::{Region, Report};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Summary;
+use ompfuse_fuse::span::Labelled;
 use std::collections::BTreeMap;
 
 /// A run, or a profile that was combined of several: what of it is part of a series.
@@ -30,8 +31,8 @@ pub struct Measured {
     pub(crate) cells: Option<Cells>,
     /// The parallel regions.
     pub(crate) regions: BTreeMap<SeriesPlace, RegionCells>,
-    /// By place, what an iteration or a task takes, in seconds: the mean of those that were not disturbed.
-    pub(crate) units: BTreeMap<SeriesPlace, f64>,
+    /// By place, its units.
+    pub(crate) units: BTreeMap<SeriesPlace, Vec<Labelled>>,
     /// What the report says of other numbers of threads.
     pub(crate) predicted: Vec<Predicted>,
     /// Processors that the program could use.
@@ -70,8 +71,8 @@ pub(crate) struct RegionCells {
     pub(crate) cells: Cells,
 }
 
-/// What of a run or profile is part of a series. `name`: what the user calls it.
-pub fn measured(name: &str, summary: &Summary) -> Measured {
+/// What of a run or profile is part of a series. `name`: what the user calls it; `labelled`: its units, as far as they are known.
+pub fn measured(name: &str, summary: &Summary, labelled: &[Labelled]) -> Measured {
     let report = Report::new(summary);
     let threads = report.account.as_ref().map_or(1, |a| a.threads);
     let threads = threads.clamp(1, 1 << 20) as u32;
@@ -111,7 +112,7 @@ pub fn measured(name: &str, summary: &Summary) -> Measured {
         available_s,
         cells,
         regions,
-        units: units(&report, summary),
+        units: units(&report, summary, labelled),
         predicted: report.scaling.map_or(vec![], |s| s.predicted),
         processors: summary.processors,
         starved: (report.running.as_ref()).and_then(|r| r.is_starved.then_some(r.without_share())),
@@ -125,23 +126,20 @@ pub fn measured(name: &str, summary: &Summary) -> Measured {
     }
 }
 
-/// Where more of the units' time was disturbed, what is left may be the short ones.
-const DISTURBED: f64 = 0.25;
-
-/// What a place's units cost, where enough of them were left alone.
-fn units(report: &Report, summary: &Summary) -> BTreeMap<SeriesPlace, f64> {
-    let costs = summary.analysis.iter().flat_map(|a| &a.units);
-    let costs = costs.filter(|c| {
-        let all = (c.ns + c.disturbed_ns) as f64;
-        c.count > 0 && c.disturbed_ns as f64 <= DISTURBED * all
-    });
+/// Units by place.
+fn units(
+    report: &Report,
+    summary: &Summary,
+    labelled: &[Labelled],
+) -> BTreeMap<SeriesPlace, Vec<Labelled>> {
     let place = |site: u32| {
         let site = summary.sites.get(site as usize)?;
         let is = |r: &&Region| (&r.name, r.address) == (&site.name, site.address);
         report.regions.iter().find(is).map(place_of)
     };
-    costs
-        .filter_map(|c| Some((place(c.site)?, c.ns as f64 * 1e-9 / c.count as f64)))
+    let of_places = labelled.chunk_by(|a, b| a.site == b.site);
+    of_places
+        .filter_map(|units| Some((place(units[0].site)?, units.to_vec())))
         .collect()
 }
 

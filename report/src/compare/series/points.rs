@@ -1,6 +1,7 @@
 //! From runs to the points of a series.
 
 use super::cells::{Cell, Cells, Measured, RegionCells};
+use super::inflation::inflation;
 use crate::model::Predicted;
 use crate::model::series::{
     Loss, RegionPoint, Repeated, Scaling, SeriesCause, SeriesNote, SeriesPlace, SeriesPoint,
@@ -80,17 +81,7 @@ fn losses(base: &Cells, cells: &Cells, growth: f64) -> Vec<(Cell, f64, f64)> {
     list
 }
 
-/// How many times as long a place's units take as in the runs with the fewest threads.
-fn inflation(fewest: &[&Measured], these: &[&Measured], place: &SeriesPlace) -> Option<f64> {
-    let of = |runs: &[&Measured]| {
-        let known: Option<Vec<f64>> = runs.iter().map(|r| r.units.get(place).copied()).collect();
-        known.filter(|k| !k.is_empty()).map(median)
-    };
-    let (before, now) = (of(fewest)?, of(these)?);
-    (before > 0.0).then(|| now / before)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() % 2 {
@@ -134,12 +125,13 @@ pub(super) fn points(runs: &ByThreads<'_>, scaling: Scaling) -> Vec<SeriesPoint>
         let (listed, others): (Vec<_>, Vec<_>) =
             (all.into_iter()).partition(|(_, lost, _)| lost.abs() >= LISTED * available_s);
         let fewest = runs.values().next().map_or(&[][..], Vec::as_slice);
-        let times = |cell: &Cell| match cell.cause {
-            SeriesCause::Work => inflation(fewest, same, cell.place.as_ref()?),
+        let inflated = |cell: &Cell| match cell.cause {
+            SeriesCause::Work if threads != *least => inflation(fewest, same, cell.place.as_ref()?),
             _ => None,
         };
         let loss = |(cell, seconds, all_s): (Cell, f64, f64)| Loss {
-            times: times(&cell),
+            inflation: inflated(&cell),
+            times: inflated(&cell).map(|i| i.times),
             place: cell.place,
             region: cell.region,
             cause: cell.cause,

@@ -148,7 +148,10 @@ fn loss_line(loss: &Loss) -> Markup {
     html! {
         li {
             span.num { (loss.share.map_or_else(|| "–".to_owned(), percent)) }
-            div { p { (words::series_cause(loss.cause)) ": " (place) " " span.sub { (seconds(loss.seconds)) } } }
+            div { p { (words::series_cause(loss.cause)) ": " (place) " " span.sub {
+                (seconds(loss.seconds))
+                @if let Some(i) = loss.inflation { ", the same units take " (format!("{:.2}", i.times)) " times as long" }
+            } } }
         }
     }
 }

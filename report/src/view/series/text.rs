@@ -189,6 +189,9 @@ impl View {
                 place.map_or_else(String::new, |p| {
                     p.construct.map_or("region", Construct::name).to_owned()
                 }),
+                l.inflation
+                    .map(|i| format!("{:.2}", i.times))
+                    .unwrap_or_default(),
                 place.map_or_else(|| "outside parallel regions".to_owned(), series_location),
             ]
         };
@@ -198,6 +201,7 @@ impl View {
             Column::right("share"),
             Column::left("to"),
             Column::left("construct").leaves(1),
+            Column::right("times as long").leaves(2),
             Column::left("location").keeps_end(14),
         ];
         Some(self.paint.titled(&title, &about, self.width) + &self.table(&columns, rows))
