@@ -3,7 +3,8 @@
 
 use crate::binary::Besides;
 use crate::cache::{self, Entry, Key, Origin};
-use crate::select::SelectArgs;
+use crate::select::set::Set;
+use crate::select::{Pattern, SelectArgs};
 use crate::{atomic, binary, input, loader};
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
@@ -26,6 +27,8 @@ pub(crate) const AUDIT: &str = "LD_AUDIT";
 const SELECTION: &str = "selection";
 /// Beginning of the names of files with the paths of those that use OpenMP and of which nothing is selected.
 const LEFT_OUT: &str = "left-out-";
+/// File that says: copies hand over other values, and record nothing.
+const TUNED: &str = "tuned";
 
 /// The folder of one recording.
 #[derive(Debug)]
@@ -39,6 +42,26 @@ pub(crate) struct Libraries {
 impl Libraries {
     /// Prepares the folder.
     pub(crate) fn prepare(selection: &SelectArgs) -> Result<Libraries> {
+        Libraries::make(selection, true)
+    }
+
+    /// Of a program that isn't recorded, whose libraries hand over other values. Their copies are removed with the folder.
+    pub(crate) fn tuned(set: &[Set]) -> Result<Libraries> {
+        let mut select: Vec<Pattern> = set.iter().map(|set| set.regions.clone()).collect();
+        if select.is_empty() {
+            select.push(Pattern::nothing());
+        }
+        let selection = SelectArgs {
+            select,
+            set: set.to_vec(),
+            ..SelectArgs::default()
+        };
+        let libraries = Libraries::make(&selection, false)?;
+        atomic::write(&libraries.folder.path().join(TUNED), b"", 0o600)?;
+        Ok(libraries)
+    }
+
+    fn make(selection: &SelectArgs, may_be_kept: bool) -> Result<Libraries> {
         let own = cache::own_libraries()?;
         let in_cache = || {
             let cache = cache::folder()?.canonicalize().ok()?;
@@ -47,7 +70,7 @@ impl Libraries {
                 .tempdir_in(&cache);
             Some((folder.ok()?, cache))
         };
-        let (folder, cache) = match in_cache() {
+        let (folder, cache) = match in_cache().filter(|_| may_be_kept) {
             Some(both) => both,
             None => {
                 let folder = cache::temporary::folder()
@@ -93,6 +116,15 @@ impl Libraries {
             }
         }
         Ok(libraries)
+    }
+
+    /// Decides about files before a process asks.
+    pub(crate) fn decide_ahead(&self, files: &[PathBuf]) {
+        for file in files {
+            let Ok(m) = file.metadata() else { continue };
+            let key = library_key(m.dev(), m.ino(), m.size(), m.mtime(), m.mtime_nsec());
+            let _ = decide(self.folder.path(), &key, file); // else the process asks
+        }
     }
 
     /// The runtime library of all processes.
@@ -182,7 +214,9 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     let cache = std::fs::read_link(folder.join("cache"))?;
     let searched = loader::searched(bytes);
     let debug = selection.debug.find(&file, bytes);
-    let options = selection.fingerprint() + &debug.key();
+    let is_tuned = folder.join(TUNED).exists();
+    let how = if is_tuned { "tuned " } else { "" };
+    let options = format!("{how}{}{}", selection.fingerprint(), debug.key());
     let left_out = folder.join(format!("{LEFT_OUT}{key}"));
     let key = Key {
         name: file.file_name().unwrap_or(OsStr::new("library")),
@@ -209,7 +243,7 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
         }
         match selection.for_library(&scan.binary.path, &scan.sites) {
             Some(own) if !scan.sites.is_empty() && !own.leaves_out(&scan.binary.path) => {
-                let plan = binary::plan(bytes, scan, &own, false)?;
+                let plan = binary::plan(bytes, scan, &own, is_tuned)?;
                 Ok(move |file: &mut File| binary::write(bytes, &plan, file, Progress::default()))
             }
             _ => {

@@ -133,6 +133,7 @@ impl Report {
             shortcomings,
             account,
             losses: vec![],
+            tried: None,
             losses_of_s: None,
             lost_s: None,
             lost_is_least: false,

@@ -23,6 +23,7 @@ pub mod series;
 pub(crate) mod sum;
 pub(crate) mod times;
 pub(crate) mod transfer;
+pub(crate) mod tried;
 
 pub use account::{Account, Efficiencies, ProcessTime, State, StatePart, StateTime};
 pub use clocks::{Clocks, HostClock, Latest, Meetings};
@@ -46,6 +47,7 @@ pub use ranks::{Mpi, Rank, RegionRank, RegionRanks};
 pub use region::{InPart, Region, RegionThread, Spread};
 pub use times::Times;
 pub use transfer::{LateSender, Transfer};
+pub use tried::{Judged, Tried, TriedVariant};
 
 use serde::{Deserialize, Serialize};
 
@@ -145,6 +147,9 @@ pub struct Report {
     /// Performance properties: losses of known kinds, largest first.
     #[serde(default)]
     pub properties: Vec<Property>,
+    /// What `ompfuse try` has measured beside this run; absent if nothing was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Tried>,
     /// For each thread of the first run: the check that every tick and event was counted exactly once.
     pub accounting: Vec<ThreadCheck>,
     /// Name of the strategy that combined the runs; null if there is one run.

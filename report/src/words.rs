@@ -23,6 +23,7 @@ mod series;
 mod shell;
 mod similar;
 pub(crate) mod transfer;
+mod tried;
 mod uncounted;
 pub mod units;
 mod unmatched;
@@ -58,6 +59,7 @@ pub(crate) use series::{series_cause, series_location, series_place};
 pub use series::{series_notes, series_verdict};
 pub use shell::shell_words;
 pub use similar::{did_you_mean, similar};
+pub use tried::{change, judged, tried};
 pub(crate) use uncounted::uncounted;
 pub use unmatched::reason;
 

@@ -70,6 +70,9 @@ const fn of_chunks(name: &'static str, values: &'static [u32]) -> Region {
 
 const THREADS: usize = 2;
 
+/// How the page goes on, with what is measured by hand.
+const OTHERS: &str = "\n## Wheels";
+
 fn rounds() -> usize {
     let rounds = std::env::var("OMPFUSE_BENCH_ROUNDS").ok();
     rounds.and_then(|n| n.parse().ok()).unwrap_or(9)
@@ -241,6 +244,10 @@ fn main() {
     let page = page(&rows, out.as_deref().unwrap_or("PAGE"));
     print!("{page}");
     if let Some(out) = out {
-        std::fs::write(repository().join(out), page).expect("the page is written");
+        let file = repository().join(out);
+        // What this doesn't measure stays.
+        let before = std::fs::read_to_string(&file).unwrap_or_default();
+        let rest = before.find(OTHERS).map_or("", |at| &before[at..]);
+        std::fs::write(file, page + rest).expect("the page is written");
     }
 }

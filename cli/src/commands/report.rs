@@ -2,7 +2,7 @@
 
 mod detail;
 
-use super::trial::TRIED;
+use super::trial;
 use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
@@ -251,7 +251,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         && let Some((summary, records)) = Records::with_summary(input)?
     {
         let page = &args.report.page;
-        return page.write_with(&Report::new(&summary), Some(input), records);
+        return page.write_with(&of(&summary, input), Some(input), records);
     }
     let bar = progress::whole("reading");
     let summary = match args.from_sums {
@@ -267,7 +267,15 @@ pub(super) fn run(args: &Args) -> Result<()> {
             None => output::print(&lines),
         };
     }
-    print(&Report::new(&summary), args, Some(input))
+    print(&of(&summary, input), args, Some(input))
+}
+
+/// The report of a run, with what was tried beside it.
+fn of(summary: &Summary, input: &Path) -> Report {
+    Report {
+        tried: trial::read(input),
+        ..Report::new(summary)
+    }
 }
 
 /// Reports how a run goes on over time.
@@ -290,7 +298,7 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()>
         let bar = progress::whole("reading");
         let summary = load::summary(input, args.memory.bytes(), bar.progress())?;
         drop(bar);
-        return page.write_grown(&Report::new(&summary), Some(input), Some(grown.growth));
+        return page.write_grown(&of(&summary, input), Some(input), Some(grown.growth));
     }
     let report = &grown.growth;
     if args.report.is_json() {
@@ -385,22 +393,7 @@ fn print(report: &Report, args: &Args, input: Option<&Path>) -> Result<()> {
     if how.is_json() {
         return output::print_json(&json::Json(report));
     }
-    let tried = input.map_or(String::new(), tried);
-    args.pager
-        .print(&(tried + &how.text(report, Some(Stream::Output))))
-}
-
-/// What `ompfuse try` has left to say beside a run.
-fn tried(input: &Path) -> String {
-    let folder = match load::is_run(input) {
-        true => input.parent(),
-        false => Some(input),
-    };
-    let line = folder.map(|folder| std::fs::read_to_string(folder.join(TRIED)));
-    let line = line.and_then(Result::ok).unwrap_or_default();
-    line.chars()
-        .filter(|c| *c == '\n' || !c.is_control())
-        .collect()
+    args.pager.print(&how.text(report, Some(Stream::Output)))
 }
 
 /// Gives the report of a program that has just printed its own output. JSON, or what goes to a terminal, is printed on standard

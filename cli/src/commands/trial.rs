@@ -3,24 +3,28 @@
 mod candidates;
 mod folder;
 mod outputs;
+mod predicted;
 mod regions;
 mod turns;
 mod view;
 
-use crate::atomic;
+use crate::binary::{self, Besides};
+use crate::debug::DebugArgs;
 use crate::interrupt::{self, Interrupted};
 use crate::launch::{self, Input, Stdout};
 use crate::output::{self, note};
 use crate::recording::{self, Recording, RecordingArgs};
 use crate::run_dir::{Output, OutputParser};
-use crate::select::Pattern;
 use crate::select::set::Set;
+use crate::select::{CallArgs, Pattern};
+use crate::{atomic, input, load};
 use anyhow::{Context, Result, bail};
 use clap::{Args as _, FromArgMatches};
 use folder::Folder;
+use ompfuse_progress::Progress;
 use ompfuse_report::Report;
-use ompfuse_report::compare::statistics::paired::Paired;
-use outputs::{Judge, Judged};
+use ompfuse_report::model::{Tried, TriedVariant};
+use outputs::Judge;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -31,7 +35,7 @@ use turns::{Program, Trial};
 ///
 /// The program is recorded once. What its report makes worth trying, or each --set, is a variant: a patched copy. Original and variants
 /// are run in turns, without recording, until it is decided which of them are faster. A variant whose output differs is never
-/// recommended. What helps is measured together at the end. Only what the program's own file hands over can be tried.
+/// recommended. What helps is measured together at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse try -- ./solver input.dat
@@ -55,7 +59,7 @@ pub(crate) struct Args {
     /// The most turns
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(4..=10_000))]
     turns: u32,
-    /// Write the program with what helps most to this file; it needs no runtime library
+    /// Write the program with what helps most to this file; it needs no runtime library. Libraries keep their values then
     #[arg(long, value_name = "OUT")]
     patch: Option<PathBuf>,
     /// Folder for the recorded run (default: ompfuse-out, or the next free ompfuse-out-N)
@@ -70,8 +74,8 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// The file with a line on what came of it, beside the recorded run.
-pub(super) const TRIED: &str = "tried.txt";
+/// The file with what came of it, beside the recorded run.
+const TRIED: &str = "tried.json";
 
 /// The file with the recorded run's output.
 const RECORDED: &str = "recorded";
@@ -83,68 +87,51 @@ const SEARCHED: u32 = 7;
 #[derive(Debug, Serialize)]
 struct Answer {
     folder: PathBuf,
-    /// Median time of the original, in seconds.
-    original_s: Option<f64>,
-    variants: Vec<Variant>,
-    /// Position in `variants` of the one that helps most; null: none is known to help.
-    best: Option<usize>,
-    /// The file with it.
+    #[serde(flatten)]
+    tried: Tried,
+    /// The file with the best.
     #[serde(skip_serializing_if = "Option::is_none")]
     patched: Option<PathBuf>,
+    /// Settings of the best one in the program's own file, and whether these are all.
+    #[serde(skip)]
+    own: (Vec<Set>, bool),
 }
 
 /// A variant.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Variant {
-    set: Vec<String>,
-    /// Pairs of runs.
-    turns: u32,
-    time: Option<Paired>,
-    output: Option<Judged>,
-    /// The share of the time that the original's report says is lost in the parallel regions around.
-    lost: Option<f64>,
-    /// The change of the time of these regions, of a variant that helps: recorded in turns.
-    region_time: Option<Paired>,
-    /// Why that isn't measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    region_reason: Option<String>,
-    /// Why it was not tried, or not to the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    #[serde(skip)]
+    told: TriedVariant,
     sets: Vec<Set>,
     /// Nothing more has to be recorded.
-    #[serde(skip)]
     is_done: bool,
 }
 
 impl Variant {
     fn new(sets: Vec<Set>) -> Variant {
         Variant {
-            set: sets.iter().map(|s| s.text.clone()).collect(),
-            turns: 0,
-            time: None,
-            output: None,
-            lost: None,
-            region_time: None,
-            region_reason: None,
-            reason: None,
+            told: TriedVariant {
+                set: sets.iter().map(|s| s.text.clone()).collect(),
+                ..TriedVariant::default()
+            },
             sets,
             is_done: false,
         }
     }
 
     fn give_up(&mut self, reason: String) {
-        self.reason.get_or_insert(reason);
+        self.told.reason.get_or_insert(reason);
         self.is_done = true;
     }
+}
 
-    /// It is known to be faster, and does the same.
-    fn helps(&self) -> Option<f64> {
-        let is_good = self.output.is_some_and(Judged::is_good) && self.reason.is_none();
-        let found = self.time.filter(|t| t.is_decided && t.high < 0.0)?;
-        is_good.then_some(found.change)
-    }
+/// What was tried beside a run.
+pub(super) fn read(input: &Path) -> Option<Tried> {
+    let folder = match load::is_run(input) {
+        true => input.parent()?,
+        false => input,
+    };
+    let text = std::fs::read_to_string(folder.join(TRIED)).ok()?;
+    serde_json::from_str(&text).ok()
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
@@ -166,18 +153,18 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         note("the program failed, so nothing was tried");
         return Ok(status);
     }
-    if let (Some(out), Some(best)) = (&args.patch, answer.best) {
+    if let Some(out) = args.patch.as_ref().filter(|_| !answer.own.0.is_empty()) {
         let program = launch::find(&args.command[0])?;
-        super::patch::tuned(&program, out, answer.variants[best].sets.clone())?;
+        super::patch::tuned(&program, out, answer.own.0.clone())?;
         answer.patched = Some(out.clone());
     }
     match args.format.is_json() {
         true => output::print_json(&answer)?,
         false => output::print(&view::text(&answer))?,
     }
-    if !answer.variants.is_empty() {
-        let line = format!("tried: {}\n", view::verdict(&answer));
-        atomic::write(&answer.folder.join(TRIED), line.as_bytes(), 0o600)?;
+    if !answer.tried.variants.is_empty() {
+        let text = serde_json::to_string_pretty(&answer.tried)? + "\n";
+        atomic::write(&answer.folder.join(TRIED), text.as_bytes(), 0o600)?;
     }
     Ok(0)
 }
@@ -214,10 +201,9 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     }
     let mut trial = Trial {
         command: &args.command,
-        programs: vec![Program {
-            file,
-            times: vec![],
-        }],
+        modules: vec![],
+        has_own: has_own(&file)?,
+        programs: vec![Program::new(file)],
         variants: vec![],
         folder,
         stdin,
@@ -237,7 +223,14 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         chunks.map(|chunk| vec![Set::chunk(regions, chunk)])
     }));
     for set in &sets {
-        trial.patch("checked", set)?;
+        match trial.is_own(&set[0]) {
+            true => drop(trial.patch("checked", set)?),
+            false if args.patch.is_some() => bail!(
+                "--patch writes the program's own file, and {} is about another one; `ompfuse patch LIBRARY --dormant --set ...` writes that",
+                set[0].text
+            ),
+            false => {}
+        }
     }
     let wanted = args.output.as_ref().map(|output| output.folder.as_path());
     let folder = Folder::new(wanted)?;
@@ -248,9 +241,17 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         status = trial.begin()?;
     }
     if let (0, Some(run)) = (status, recording.runs.first()) {
-        let report = regions::report(&run.path)?;
+        let recorded = regions::read(&run.path)?;
         if sets.is_empty() {
-            sets = suggested(&report, &trial.programs[0].file)?;
+            sets = suggested(
+                &recorded.report,
+                &trial.programs[0].file,
+                args.patch.is_none(),
+            )?;
+        }
+        if sets.iter().flatten().any(|set| !trial.is_own(set)) {
+            let modules = recorded.report.modules.iter();
+            trial.with_libraries(modules.map(|m| PathBuf::from(&m.path)).collect())?;
         }
         for sets in sets {
             trial.add(sets)?;
@@ -258,40 +259,54 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         trial.go_on(0)?;
         trial.refine(&args.search)?;
         trial.together()?;
-        trial.compare_regions(&report)?;
-        for variant in &mut trial.variants {
-            variant.lost = regions::lost(&report, &variant.sets);
+        trial.compare_regions(&recorded.report)?;
+        let original_s = trial.original_s();
+        for Variant { told, sets, .. } in &mut trial.variants {
+            told.lost = regions::lost(&recorded.report, sets);
+            told.predicted = original_s.and_then(|seconds| recorded.change(sets, seconds));
         }
     }
-    let mut times = trial.programs[0].times.clone();
-    times.sort_by(f64::total_cmp);
     let all = trial.variants.iter().enumerate();
-    let helping = all.filter_map(|(at, v)| Some((at, v.helps()?)));
+    let helping = all.filter_map(|(at, v)| Some((at, v.told.helps()?)));
     let best = helping.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
+    let sets = best.map_or(&[][..], |at| &trial.variants[at].sets);
+    let own: Vec<Set> = sets.iter().filter(|s| trial.is_own(s)).cloned().collect();
+    let is_all = own.len() == sets.len();
     let answer = Answer {
         folder: match status {
             0 => folder.keep(),
             _ => folder.path.clone(),
         },
-        original_s: times.get(times.len() / 2).copied(),
-        best,
-        variants: trial.variants,
+        own: (own, is_all),
+        tried: Tried {
+            original_s: trial.original_s(),
+            best,
+            variants: trial.variants.into_iter().map(|v| v.told).collect(),
+        },
         patched: None,
     };
     Ok((answer, status))
 }
 
-/// What the report of the original makes worth trying.
-fn suggested(report: &Report, program: &Path) -> Result<Vec<Vec<Set>>> {
-    let is_program = |path: &str| {
-        let (file, program) = (Path::new(path).canonicalize(), program.canonicalize());
-        file.ok() == program.ok()
+/// Whether a program's own file has calls of an OpenMP runtime.
+fn has_own(file: &Path) -> Result<bool> {
+    let bytes = input::map(file)?;
+    if bytes.starts_with(b"#!") {
+        return Ok(false);
+    }
+    let debug = DebugArgs::default().find(file, &bytes);
+    let besides = Besides {
+        functions: None,
+        calls: CallArgs::default(),
     };
-    let own = report.modules.iter().filter(|m| is_program(&m.path));
-    let own: Vec<&str> = own
-        .map(|m| m.build_id.as_deref().unwrap_or(&m.path))
-        .collect();
-    let found = candidates::candidates(report, &own);
+    let scan = binary::scan(file, &bytes, &debug, besides, false, Progress::default());
+    // What else is wrong with it is told where it is patched.
+    Ok(!scan.is_err_and(|error| binary::has_nothing(&error)))
+}
+
+/// What the report of the original makes worth trying.
+fn suggested(report: &Report, program: &Path, with_libraries: bool) -> Result<Vec<Vec<Set>>> {
+    let found = candidates::candidates(report, program, with_libraries);
     let parsed = found.iter().map(|text| text.parse::<Set>());
     let parsed: Result<Vec<Set>, String> = parsed.collect();
     let sets = parsed.map_err(anyhow::Error::msg)?;

@@ -5,6 +5,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::site::{HexAddress, SiteInfo, Source};
 use ompfuse_fuse::Site;
 use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
+use ompfuse_report::model::ModuleInfo;
 use ompfuse_report::{Region, Report};
 use std::path::Path;
 use std::str::FromStr;
@@ -147,6 +148,16 @@ impl std::fmt::Display for Pattern {
 }
 
 impl Pattern {
+    /// Of no module.
+    pub(crate) fn nothing() -> Pattern {
+        Pattern {
+            text: format!("{LIBRARY}/"),
+            origin: None,
+            library: Some("/".to_owned()), // no file has that name
+            kind: Kind::Any,
+        }
+    }
+
     /// Of a line in a file, `FILE:LINE`; an error names it.
     pub(crate) fn of_line(text: &str, origin: &str) -> Result<Pattern, String> {
         let pattern = Pattern::from_str(text);
@@ -157,13 +168,13 @@ impl Pattern {
     }
 
     /// Whether it is about this module, by its path.
-    pub(super) fn is_about(&self, module: &str) -> bool {
+    pub(crate) fn is_about(&self, module: &str) -> bool {
         let matches = |glob: &String| matches_glob(glob, file_name(module));
         self.library.as_ref().is_none_or(matches)
     }
 
     /// Whether it names modules.
-    pub(super) fn names_modules(&self) -> bool {
+    pub(crate) fn names_modules(&self) -> bool {
         self.library.is_some()
     }
 
@@ -207,8 +218,16 @@ impl Pattern {
 
     /// Whether a region of a report is meant.
     pub(crate) fn means_region(&self, report: &Report, region: &Region) -> bool {
+        let name = region.module.as_deref();
+        let is_its = |m: &&ModuleInfo| m.build_id.as_deref() == name || Some(&*m.path) == name;
+        let module = report
+            .modules
+            .iter()
+            .filter(|_| name.is_some())
+            .find(is_its);
+        let path = module.map(|m| &m.path).or(region.file.as_ref());
         self.means_place(&Place {
-            file: region.file.as_ref().unwrap_or(&report.program),
+            file: path.unwrap_or(&report.program),
             construct: region.construct,
             address: region.address,
             source: region.source.as_ref(),

@@ -124,6 +124,14 @@ pub(super) struct ScalingWords {
     told: Option<String>,
 }
 
+/// A sentence about what was tried.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct TriedWords {
+    /// What helps most, in words.
+    told: String,
+}
+
 /// Sentences about XUs that could not be matched.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -160,6 +168,11 @@ fn with_words(report: &Report) -> serde_json::Result<Value> {
     if let Some(scaling) = &report.scaling {
         add(&mut value["scaling"], || ScalingWords {
             told: words::prediction(report, scaling),
+        })?;
+    }
+    if let Some(tried) = &report.tried {
+        add(&mut value["tried"], || TriedWords {
+            told: words::tried(tried),
         })?;
     }
     add_each(&mut value["regions"], &report.regions, |r| RegionWords {

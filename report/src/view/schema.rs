@@ -3,7 +3,7 @@
 
 use super::json::{
     CallPathWords, LockWords, LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords,
-    RunningWords, ScalingWords, UnmatchedWords,
+    RunningWords, ScalingWords, TriedWords, UnmatchedWords,
 };
 use super::{diff, growth, history, series};
 use crate::model::Report;
@@ -45,6 +45,7 @@ pub(super) fn report() -> Value {
     of_type(&mut schema, "Lock", add::<LockWords>);
     of_type(&mut schema, "Loss", add::<LossWords>);
     of_type(&mut schema, "Scaling", add::<ScalingWords>);
+    of_type(&mut schema, "Tried", add::<TriedWords>);
     of_type(&mut schema, "CallPath", add::<CallPathWords>);
     of_type(&mut schema, "ProbeTime", add::<ProbesWords>);
     of_type(&mut schema, "Region", add::<RegionWords>);

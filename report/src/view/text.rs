@@ -30,6 +30,7 @@ use crate::model::Report;
 use crate::view::lines;
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column};
+use crate::words;
 
 /// How the text is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +94,10 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         sorted
     });
     let report = sorted.as_ref().unwrap_or(report);
-    let mut sections: Vec<String> = verdict.into_iter().collect();
+    let tried = report.tried.as_ref();
+    let tried =
+        tried.map(|t| table::wrap(&format!("tried: {}", words::tried(t)), options.width, "  "));
+    let mut sections: Vec<String> = tried.into_iter().chain(verdict).collect();
     sections.push(sections::header(report, options));
     sections.extend(parts::starved(report, options));
     sections.extend(probes::probes(report, options));

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod libraries;
 mod limits;
 pub(crate) mod random;
 
@@ -265,6 +266,12 @@ fn what_a_region_gains_is_measured() {
             change.is_some_and(|c| (-0.9..-0.5).contains(&c)),
             "{answer:#}"
         );
+        // So says the replay of what was recorded.
+        let predicted = variant["predicted"].as_f64();
+        assert!(
+            predicted.is_some_and(|c| (-0.9..-0.5).contains(&c)),
+            "{answer:#}"
+        );
         // Three of four threads wait all the time.
         let lost = variant["lost"].as_f64();
         assert!(lost.is_some_and(|l| l > 0.4), "{answer:#}");
@@ -274,6 +281,18 @@ fn what_a_region_gains_is_measured() {
             .next()
             .is_some_and(|line| line.starts_with("tried: asleep.c"));
         assert!(told, "{report}");
+        let told = &reported(&folder.path().join("out"))["tried"];
+        let begin = told["told"]
+            .as_str()
+            .map(|text| text.starts_with("asleep.c"));
+        assert_eq!(begin, Some(true), "{told:#}");
+        assert_eq!(told["variants"], answer["variants"], "{told:#}");
+        let page = folder.path().join("page.html");
+        let mut html = command::with_threads(2);
+        html.arg("report").arg(folder.path().join("out"));
+        process::run(html.arg("--html").arg(&page)).ok("report --html");
+        let page = std::fs::read_to_string(page).expect("the page is there");
+        assert!(page.contains("Tried: asleep.c"), "the page tells it");
     }
 }
 

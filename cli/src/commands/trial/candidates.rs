@@ -1,7 +1,9 @@
 //! What is worth trying, from a report: other chunks, smaller teams, other grain sizes.
 
 use ompfuse_format::Construct;
+use ompfuse_report::model::ModuleInfo;
 use ompfuse_report::{Region, Report};
+use std::path::Path;
 
 /// Most variants that are tried.
 const MOST: usize = 8;
@@ -12,16 +14,17 @@ const SHORT: f64 = 200e-6;
 /// Ranges for each thread that leave none without work at the end.
 const RANGES: f64 = 8.0;
 
-/// Settings as `--set` takes them, those of the regions with the most time first. `modules`: by build id or path, the program's own. A
-/// library's line or address may be one of the program's, too.
-pub(super) fn candidates(report: &Report, modules: &[&str]) -> Vec<String> {
-    let is_own = |r: &&Region| r.module.as_deref().is_some_and(|m| modules.contains(&m));
-    let mut regions: Vec<&Region> = report.regions.iter().filter(is_own).collect();
+/// Settings as `--set` takes them, those of the regions with the most time first. `program`: its own file. `with_libraries`: others, too.
+pub(super) fn candidates(report: &Report, program: &Path, with_libraries: bool) -> Vec<String> {
+    let is_meant = |r: &&Region| with_libraries || library(report, program, r).is_none();
+    let mut regions: Vec<&Region> = report.regions.iter().filter(is_meant).collect();
     regions.sort_by(|a, b| time(b).total_cmp(&time(a)));
     let all = time_of_all(report);
     let large = regions.into_iter().filter(|r| time(r) >= LEAST_SHARE * all);
     // One of each region comes before the second of any.
-    let mut of_regions: Vec<_> = large.map(|r| of_region(r).into_iter()).collect();
+    let mut of_regions: Vec<_> = large
+        .map(|r| of_region(report, program, r).into_iter())
+        .collect();
     let mut found = vec![];
     loop {
         let before = found.len();
@@ -41,19 +44,35 @@ fn time(region: &Region) -> f64 {
     region.inclusive_s.unwrap_or(region.time_s)
 }
 
-/// How `--set` names a region.
-fn selector(region: &Region) -> Option<String> {
-    match (&region.source, region.address) {
-        (Some(source), _) => {
-            let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-            Some(format!("{file}:{}", source.line))
-        }
-        (None, address) => address.map(|a| a.to_string()),
-    }
+/// The name of the library that a region is in; `None`: it is in the program's own file.
+fn library<'r>(report: &'r Report, program: &Path, region: &Region) -> Option<&'r str> {
+    let module = region.module.as_deref()?;
+    let is_it = |m: &&ModuleInfo| m.build_id.as_deref() == Some(module) || m.path == module;
+    let path = Path::new(&report.modules.iter().find(is_it)?.path);
+    let is_own = path.canonicalize().ok() == program.canonicalize().ok();
+    path.file_name()?.to_str().filter(|_| !is_own)
 }
 
-fn of_region(region: &Region) -> Vec<String> {
-    let Some(selector) = selector(region) else {
+/// How `--set` and `--select` name a region's file, before its place there.
+pub(super) fn prefix(report: &Report, program: &Path, region: &Region) -> String {
+    let library = library(report, program, region);
+    library.map_or(String::new(), |name| format!("lib:{name}:"))
+}
+
+/// How `--set` names a region.
+fn selector(report: &Report, program: &Path, region: &Region) -> Option<String> {
+    let place = match (&region.source, region.address) {
+        (Some(source), _) => {
+            let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+            format!("{file}:{}", source.line)
+        }
+        (None, address) => address?.to_string(),
+    };
+    Some(prefix(report, program, region) + &place)
+}
+
+fn of_region(report: &Report, program: &Path, region: &Region) -> Vec<String> {
+    let Some(selector) = selector(report, program, region) else {
         return vec![];
     };
     let executions = region.executions.max(1) as f64;

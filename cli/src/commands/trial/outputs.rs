@@ -1,7 +1,7 @@
 //! Whether a variant of a program does what the original does: by its output, or by a command that judges it.
 
 use anyhow::{Context, Result};
-use serde::Serialize;
+use ompfuse_report::model::Judged;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
@@ -22,47 +22,6 @@ impl Difference {
         match (self, other) {
             (Difference::Numbers(a), Difference::Numbers(b)) => Difference::Numbers(&a | &b),
             _ => Difference::More,
-        }
-    }
-}
-
-/// What is known of a variant's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Judged {
-    /// It is the original's.
-    Equal,
-    /// Only numbers differ that differ between runs of the original, too.
-    EqualButDigits,
-    /// `--check` accepts it.
-    Checked,
-    /// It differs, or `--check` refuses it.
-    Differs,
-    /// Only numbers differ, but others than between runs of the original.
-    DigitsDiffer,
-    /// The exit status is another one.
-    Failed,
-    /// The original's own outputs differ.
-    Unknown,
-}
-
-impl Judged {
-    pub(super) fn is_good(self) -> bool {
-        matches!(
-            self,
-            Judged::Equal | Judged::EqualButDigits | Judged::Checked
-        )
-    }
-
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Judged::Equal => "equal",
-            Judged::EqualButDigits => "equal but for digits",
-            Judged::Checked => "accepted by --check",
-            Judged::Differs => "differs",
-            Judged::DigitsDiffer => "other digits",
-            Judged::Failed => "another exit status",
-            Judged::Unknown => "unknown: see --check",
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The parallel regions that variants are about: what the original's report says is lost in them, and how long they take with and without
 //! a variant. The latter is recorded in turns, with probes of these regions only.
 
+use super::candidates::prefix;
+use super::predicted::Recorded;
 use super::recorded;
 use super::turns::Trial;
 use crate::interrupt::Interrupted;
@@ -21,11 +23,11 @@ const LEAST: usize = 4;
 /// Probes that take a larger share of a region's time disturb it.
 const MOST_PROBES: f64 = 0.02;
 
-/// The report of a recorded run.
-pub(super) fn report(run: &Path) -> Result<Report> {
+/// A recorded run.
+pub(super) fn read(run: &Path) -> Result<Recorded> {
     let bar = progress::whole("reading");
     let summary = load::summary(run, memory::available(), bar.progress())?;
-    Ok(Report::new(&summary))
+    Ok(Recorded::new(&summary))
 }
 
 /// A region's place in the program, the same in all runs.
@@ -70,7 +72,8 @@ pub(super) fn lost(report: &Report, sets: &[Set]) -> Option<f64> {
     let (_, ids) = around(report, sets);
     let losses = report.losses.iter();
     let there = losses.filter(|loss| loss.region.is_some_and(|id| ids.contains(&id)));
-    (report.losses_of_s.is_some() && !ids.is_empty()).then(|| there.map(|loss| loss.share).sum())
+    (report.losses_of_s.is_some() && !ids.is_empty())
+        .then(|| there.map(|loss| loss.share).fold(0.0, |a, b| a + b))
 }
 
 /// What a recorded run says of regions.
@@ -132,19 +135,19 @@ impl Trial<'_> {
     /// Records the original and what helps in turns, as long as there is time, and compares the parallel regions around.
     pub(super) fn compare_regions(&mut self, original: &Report) -> Result<()> {
         let helping = self.variants.iter().enumerate();
-        let helping = helping.filter(|(_, variant)| variant.helps().is_some());
+        let helping = helping.filter(|(_, variant)| variant.told.helps().is_some());
         let mut chosen = BTreeSet::new();
         let mut all = vec![];
         for (variant, found) in helping {
             let (meant, around) = around(original, &found.sets);
             let is_its = |r: &&Region| meant.contains(&r.id) || around.contains(&r.id);
-            let regions = original.regions.iter().filter(is_its);
-            let places: BTreeSet<Place> = regions.filter_map(place).collect();
-            chosen.extend(
-                places
-                    .iter()
-                    .map(|place| format!("--select={:#x}", place.1)),
-            );
+            let mut places = BTreeSet::new();
+            for region in original.regions.iter().filter(is_its) {
+                let Some(place) = place(region) else { continue };
+                let file = prefix(original, &self.programs[0].file, region);
+                chosen.insert(format!("--select={file}{:#x}", place.1));
+                places.insert(place);
+            }
             all.push(Compared {
                 variant,
                 places,
@@ -159,8 +162,8 @@ impl Trial<'_> {
             };
             let variant = &mut self.variants[of_variant.variant];
             match change {
-                Ok(change) => variant.region_time = change,
-                Err(reason) => variant.region_reason = Some(reason),
+                Ok(change) => variant.told.region_time = change,
+                Err(reason) => variant.told.region_reason = Some(reason),
             }
         }
         compared.or_else(|error| match error.is::<Interrupted>() {
@@ -214,7 +217,7 @@ impl Trial<'_> {
         let Some(run) = recording.runs.first() else {
             bail!("nothing was recorded");
         };
-        let report = report(&run.path);
+        let report = read(&run.path).map(|recorded| recorded.report);
         let _ = std::fs::remove_dir_all(&folder); // it is in a folder that is removed, too
         report
     }

@@ -1,14 +1,16 @@
 //! Original and variants, run in turns.
 
 use super::Variant;
-use super::outputs::{Judge, Judged, difference};
+use super::outputs::{Judge, difference};
 use crate::interrupt::{Hold, Interrupted};
 use crate::launch::{self, Input, Launch, Moment, Stdout};
+use crate::libraries::{self, Libraries};
 use crate::select::Pattern;
 use crate::select::set::Set;
 use anyhow::{Result, bail};
 use ompfuse_format::site::Parameter;
 use ompfuse_report::compare::statistics::paired::{is_look, paired};
+use ompfuse_report::model::Judged;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,10 +18,15 @@ use std::time::Instant;
 
 /// A variant may take so many times as long as the original, and a second.
 const LONGER: f64 = 4.0;
+/// So many seconds more where it waits for copies of libraries.
+const ASKING: f64 = 30.0;
 
 /// A program that is run again and again.
+#[derive(Default)]
 pub(super) struct Program {
     pub(super) file: PathBuf,
+    /// What its libraries hand over, if any program's do.
+    libraries: Option<Libraries>,
     /// In seconds, turn by turn.
     pub(super) times: Vec<f64>,
 }
@@ -27,6 +34,10 @@ pub(super) struct Program {
 /// Trying, under way.
 pub(super) struct Trial<'a> {
     pub(super) command: &'a [OsString],
+    /// Files that are looked for regions where libraries hand over other values.
+    pub(super) modules: Vec<PathBuf>,
+    /// The program's own file has calls that can be set.
+    pub(super) has_own: bool,
     /// The original first, then the variants.
     pub(super) programs: Vec<Program>,
     pub(super) variants: Vec<Variant>,
@@ -42,6 +53,30 @@ pub(super) struct Trial<'a> {
     pub(super) most: u32,
 }
 
+impl Program {
+    pub(super) fn new(file: PathBuf) -> Program {
+        Program {
+            file,
+            ..Program::default()
+        }
+    }
+
+    /// Why its libraries don't hand over what they should; `None`: they do.
+    fn refusal(&self, sets: &[Set]) -> Option<String> {
+        let libraries = self.libraries.as_ref().filter(|l| !l.has_patched())?;
+        let mut reasons = libraries.refusals().into_iter();
+        // Other files may be refused, too. A reason begins with the path, unless it is about a setting.
+        let is_about = |reason: &String| {
+            let path = reason.split(": ").next().unwrap_or_default();
+            let mut regions = sets.iter().map(|set| &set.regions);
+            reason.starts_with("cannot set")
+                || regions.any(|r| r.names_modules() && r.is_about(path))
+        };
+        let reason = reasons.find(is_about);
+        Some(reason.unwrap_or_else(|| "no file with such a region was loaded".to_owned()))
+    }
+}
+
 impl Trial<'_> {
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -53,6 +88,47 @@ impl Trial<'_> {
         let copy = self.file(name);
         crate::commands::patch::tuned(&self.programs[0].file, &copy, sets.to_vec())?;
         Ok(copy)
+    }
+
+    /// Median time of the original, in seconds.
+    pub(super) fn original_s(&self) -> Option<f64> {
+        let mut times = self.programs[0].times.clone();
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied()
+    }
+
+    /// Whether settings are those of the program's own file.
+    pub(super) fn is_own(&self, set: &Set) -> bool {
+        let path = self.programs[0].file.to_string_lossy();
+        self.has_own && (!set.regions.names_modules() || set.regions.is_about(&path))
+    }
+
+    /// All programs are run as those whose libraries hand over other values.
+    /// `modules`: files that it loads.
+    pub(super) fn with_libraries(&mut self, modules: Vec<PathBuf>) -> Result<()> {
+        self.modules = modules;
+        self.programs[0].libraries = Some(self.libraries(&[])?);
+        self.take(0) // what else there is to decide is decided once
+    }
+
+    fn libraries(&self, sets: &[Set]) -> Result<Libraries> {
+        let libraries = Libraries::tuned(sets)?;
+        libraries.decide_ahead(&self.modules);
+        Ok(libraries)
+    }
+
+    /// The program with settings.
+    fn program(&self, number: usize, sets: &[Set]) -> Result<Program> {
+        let (own, others): (Vec<Set>, Vec<Set>) =
+            sets.iter().cloned().partition(|set| self.is_own(set));
+        let mut program = Program::new(match own.is_empty() {
+            true => self.programs[0].file.clone(),
+            false => self.patch(&format!("variant-{number}"), &own)?,
+        });
+        if self.programs[0].libraries.is_some() {
+            program.libraries = Some(self.libraries(&others)?);
+        }
+        Ok(program)
     }
 
     /// Runs a program. Returns its exit status, and how many seconds it took. `limit`: it is ended after so many.
@@ -67,11 +143,14 @@ impl Trial<'_> {
             }
         };
         let (name, args) = self.command.split_first().expect("clap requires a command");
+        let libraries = self.programs[number].libraries.as_ref();
+        let env = libraries.map(|l| l.env(std::env::var_os(libraries::AUDIT)));
+        let env = env.map_or(vec![], Vec::from);
         let ended = launch::run(Launch {
             file: &self.programs[number].file,
             name,
             args,
-            env: vec![],
+            env,
             stdout: &Stdout::File(stdout),
             stdin: None,
             meanwhile: Some(&end),
@@ -105,25 +184,26 @@ impl Trial<'_> {
     /// Adds a variant. Its first run is not measured.
     pub(super) fn add(&mut self, sets: Vec<Set>) -> Result<()> {
         let number = self.programs.len();
-        let patched = self.patch(&format!("variant-{number}"), &sets);
+        let program = self.program(number, &sets);
         let mut variant = Variant::new(sets);
-        let file = match patched {
-            Ok(file) => file,
+        match program {
+            Ok(program) => self.programs.push(program),
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => {
                 variant.give_up(crate::one_line(&error));
-                PathBuf::new()
+                self.programs.push(Program::default());
             }
-        };
-        self.programs.push(Program {
-            file,
-            times: vec![],
-        });
+        }
         let is_there = !variant.is_done;
+        let in_libraries = variant.sets.iter().any(|set| !self.is_own(set));
         self.variants.push(variant);
         if is_there {
             self.take(number)?;
             self.programs[number].times.clear();
+            let refusal = self.programs[number].refusal(&self.variants[number - 1].sets);
+            if let Some(reason) = refusal.filter(|_| in_libraries) {
+                self.variants[number - 1].give_up(reason);
+            }
         }
         Ok(())
     }
@@ -164,6 +244,10 @@ impl Trial<'_> {
             0 => f64::INFINITY,
             _ => LONGER * self.longest + 1.0,
         };
+        // In its first run it may ask for copies of further files.
+        let asks = self.programs[number].libraries.is_some();
+        let asks = asks && self.programs[number].times.is_empty();
+        let limit = limit + if asks { ASKING } else { 0.0 };
         let (status, seconds) = self.once(number, output.clone(), limit)?;
         self.programs[number].times.push(seconds);
         let Some(at) = number.checked_sub(1) else {
@@ -183,7 +267,7 @@ impl Trial<'_> {
             // One of its threads may wait for another one, which is not there.
             variant.give_up(format!("ended after {limit:.1} s: it takes too long"));
         } else if !variant.is_done {
-            variant.output = Some(judged);
+            variant.told.output = Some(judged);
             variant.is_done = !judged.is_good();
         }
         Ok(())
@@ -197,9 +281,9 @@ impl Trial<'_> {
         }
         let (original, own) = (&self.programs[0].times, &self.programs[at + 1].times);
         let pairs = original.len().min(own.len());
-        variant.turns = pairs as u32;
-        variant.time = paired(&original[..pairs], &own[..pairs], self.most);
-        let is_decided = variant.time.is_some_and(|found| found.is_decided);
+        variant.told.turns = pairs as u32;
+        variant.told.time = paired(&original[..pairs], &own[..pairs], self.most);
+        let is_decided = variant.told.time.is_some_and(|found| found.is_decided);
         variant.is_done = is_look(turn, self.most) && is_decided;
     }
 
@@ -210,7 +294,7 @@ impl Trial<'_> {
             let of_region = self.variants[..first].iter().filter_map(|v| {
                 let [set] = &v.sets[..] else { return None };
                 let chunk = set.values.get(&Parameter::Chunk)?;
-                (set.regions == *regions).then_some((v.helps()?, *chunk))
+                (set.regions == *regions).then_some((v.told.helps()?, *chunk))
             });
             let best = of_region.min_by(|a, b| a.0.total_cmp(&b.0));
             let Some((_, chunk)) = best else { continue };
@@ -225,8 +309,9 @@ impl Trial<'_> {
     /// Measures what helps as one: of several values for the same regions, the best.
     pub(super) fn together(&mut self) -> Result<()> {
         let variants = self.variants.iter();
-        let mut helping: Vec<(f64, &Variant)> =
-            variants.filter_map(|v| Some((v.helps()?, v))).collect();
+        let mut helping: Vec<(f64, &Variant)> = variants
+            .filter_map(|v| Some((v.told.helps()?, v)))
+            .collect();
         helping.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut sets: Vec<Set> = vec![];
         for set in helping.iter().flat_map(|(_, v)| &v.sets) {

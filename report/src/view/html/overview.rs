@@ -18,6 +18,7 @@ pub(super) fn section(context: &Context<'_>) -> Markup {
         h1 title=(words::recorded_program(report)) { (words::recorded_program(report).rsplit('/').next().unwrap_or_default()) }
         p.command { code { (command(report)) } }
         ul.facts { @for (name, value) in facts(context) { li { span.what { (name) } " " span.value { (value) } } } }
+        @if let Some(tried) = &report.tried { p.note { "Tried: " (words::tried(tried)) } }
         @if let Some(verdict) = verdict(report) { (told(context, &verdict)) }
         h2.small { "Where the available time went" }
         @match shares {

@@ -1,0 +1,90 @@
+//! What `ompfuse try` has measured of the program.
+
+use crate::compare::statistics::paired::Paired;
+use serde::{Deserialize, Serialize};
+
+/// What came of trying settings on the program, without recording.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Tried {
+    /// Median time of the original, in seconds; null if it was not run.
+    pub original_s: Option<f64>,
+    /// The variants, in the order in which they were tried.
+    pub variants: Vec<TriedVariant>,
+    /// Position in `variants` of the one that helps most; null: none is known to help.
+    pub best: Option<usize>,
+}
+
+/// The program with other settings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TriedVariant {
+    /// The settings, as `--set` takes them.
+    pub set: Vec<String>,
+    /// Pairs of runs.
+    pub turns: u32,
+    /// The change of the program's time; null: it was not measured.
+    pub time: Option<Paired>,
+    /// What is known of its output; null: it was not run.
+    pub output: Option<Judged>,
+    /// The change of the program's time that the recorded units predict, as a share; null: nothing is predicted.
+    #[serde(default)]
+    pub predicted: Option<f64>,
+    /// The share of the time that the original's report says is lost in the parallel regions around.
+    pub lost: Option<f64>,
+    /// The change of the time of these regions, of a variant that helps: recorded in turns.
+    pub region_time: Option<Paired>,
+    /// Why that isn't measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region_reason: Option<String>,
+    /// Why it was not tried, or not to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What is known of a variant's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Judged {
+    /// It is the original's.
+    Equal,
+    /// Only numbers differ that differ between runs of the original, too.
+    EqualButDigits,
+    /// `--check` accepts it.
+    Checked,
+    /// It differs, or `--check` refuses it.
+    Differs,
+    /// Only numbers differ, but others than between runs of the original.
+    DigitsDiffer,
+    /// The exit status is another one.
+    Failed,
+    /// The original's own outputs differ.
+    Unknown,
+}
+
+impl Judged {
+    /// Whether the variant does what the original does.
+    pub fn is_good(self) -> bool {
+        matches!(
+            self,
+            Judged::Equal | Judged::EqualButDigits | Judged::Checked
+        )
+    }
+}
+
+impl TriedVariant {
+    /// By how much its time changes, if it is known to be faster, and does the same.
+    pub fn helps(&self) -> Option<f64> {
+        let is_good = self.output.is_some_and(Judged::is_good) && self.reason.is_none();
+        let found = self.time.filter(|t| t.is_decided && t.high < 0.0)?;
+        is_good.then_some(found.change)
+    }
+}
+
+impl Tried {
+    /// The variant that helps most.
+    pub fn best(&self) -> Option<&TriedVariant> {
+        self.variants.get(self.best?)
+    }
+}
