@@ -226,8 +226,12 @@ pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
                 ompfuse_format::simulated::position(name).is_none(),
                 "{name} is an event of the simulated PMU: record with --simulate"
             );
+            let by_code = exact::number(&format!("{name}:exact")).map(|n| exact::EVENTS[n].0);
             let name = quoted(name);
-            match similar(&name, event::names()) {
+            match by_code
+                .map(str::to_owned)
+                .or_else(|| similar(&name, event::names()))
+            {
                 Some(meant) => anyhow::bail!(
                     "there is no event `{name}`; did you mean {meant}? `ompfuse events` lists all"
                 ),
@@ -273,6 +277,10 @@ mod tests {
         assert!(
             format!("{}", parse_list("cycle").unwrap_err())
                 .starts_with("there is no event `cycle`; did you mean cycles? ")
+        );
+        assert!(
+            format!("{}", parse_list("loads").unwrap_err())
+                .starts_with("there is no event `loads`; did you mean loads:exact? ")
         );
     }
 }

@@ -229,8 +229,8 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
         is_whole: cache::is_patched,
     };
     let mut nothing = false;
+    let wanted = selection.functions.of(&file.to_string_lossy(), false);
     let entry = cache::get_or_make_in(Some(&cache), &key, || {
-        let wanted = selection.functions.of(&file.to_string_lossy(), false);
         let besides = Besides {
             functions: wanted.as_ref(),
             calls: selection.calls,
@@ -257,6 +257,13 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
         }
     });
     if nothing {
+        if wanted.is_some_and(|wanted| wanted.only_counts_library()) {
+            bail!(
+                "{} can't count, because nothing of it is recorded; name functions of it, too: --functions=lib:{}:NAME",
+                file.display(),
+                key.name.display()
+            );
+        }
         return Ok(None);
     }
     let entry = entry?;

@@ -1,6 +1,6 @@
 //! What a patched file says of itself: site table, window table, note, self-description.
 
-use crate::count::Increment;
+use crate::count::{Increment, Term};
 use crate::model::{Action, LinkVa, Scan, Site, Target};
 use crate::plan::PlanOptions;
 use crate::relay::RelayCode;
@@ -349,8 +349,12 @@ pub(crate) fn relay_table_len(relays: &[RelayCode]) -> u64 {
 
 /// The table of constants stands behind the relay table: a count (8 bytes), then for each the address of the instruction that it
 /// belongs to (8 bytes), what is added to each event's sum (4 bytes each), the free register or 255, and the place (2 bytes each), and 4
-/// bytes of 0; ascending. Only `verify` reads it.
+/// bytes of 0; ascending. Behind it those that add multiples of a register: a count (8 bytes), then for each its number among the
+/// constants (4 bytes), the register (2 bytes), the other one, how many are kept (1 byte each), and the factor of each event (8 bytes each). Only `verify`
+/// reads it.
 pub(crate) const INCREMENT_LEN: u64 = 8 + 4 * exact::COUNT as u64 + 8;
+/// Of each that adds multiples.
+pub(crate) const TERM_LEN: u64 = 8 + 8 * exact::COUNT as u64;
 
 /// The table of constants.
 pub(crate) fn count_table(increments: &[Increment]) -> Vec<u8> {
@@ -364,10 +368,23 @@ pub(crate) fn count_table(increments: &[Increment]) -> Vec<u8> {
         out.extend_from_slice(&(increment.place as u16).to_le_bytes());
         out.extend([0; 4]);
     }
+    out.extend((terms(increments).count() as u64).to_le_bytes());
+    for (number, term) in terms(increments) {
+        out.extend((number as u32).to_le_bytes());
+        out.extend(u16::from(term.register).to_le_bytes());
+        out.extend([term.spare, term.kept]);
+        out.extend(term.factors.iter().flat_map(|factor| factor.to_le_bytes()));
+    }
     out
+}
+
+/// Those that add multiples of a register.
+fn terms(increments: &[Increment]) -> impl Iterator<Item = (usize, Term)> {
+    let all = increments.iter().enumerate();
+    all.filter_map(|(n, increment)| Some((n, increment.term?)))
 }
 
 /// Its length in bytes.
 pub(crate) fn count_table_len(increments: &[Increment]) -> u64 {
-    8 + INCREMENT_LEN * increments.len() as u64
+    16 + INCREMENT_LEN * increments.len() as u64 + TERM_LEN * terms(increments).count() as u64
 }

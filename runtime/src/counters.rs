@@ -18,7 +18,7 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 use exact::Sums;
 use group::OpenGroup;
-use ompfuse_format::record::MAX_COUNTERS;
+use ompfuse_format::record::{MAX_COUNTERS, NOT_COUNTED};
 use rdpmc::CounterPage;
 use simulated::Slot;
 use turns::OpenTurns;
@@ -104,6 +104,15 @@ impl Counters {
         (self.others()..).zip(events.iter().copied())
     }
 
+    /// Replaces the last values of a thread that ends, where nobody will ever know them.
+    pub(crate) fn hide_torn(&self, values: &mut [u64; MAX_COUNTERS]) {
+        let torn = self.sums.iter().flat_map(Sums::torn);
+        let own = values.iter_mut().skip(self.others());
+        for (value, _) in own.zip(torn).filter(|(_, torn)| *torn) {
+            *value = NOT_COUNTED;
+        }
+    }
+
     /// How many of the counters are others' than patched code's.
     #[inline(always)]
     fn others(&self) -> usize {
@@ -174,10 +183,7 @@ impl Counters {
             return false;
         };
         let is_told = match self.is_foreign.get() {
-            false => {
-                sums.read(own);
-                true
-            }
+            false => sums.read(own),
             true => sums.read_foreign(own),
         };
         let is_read = others == 0 || self.read_others(out);

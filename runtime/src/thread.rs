@@ -386,11 +386,10 @@ impl Thread {
         self.set_floor(usize::MAX);
         self.account.set(&raw const self.root.cost);
         self.turn(&raw const self.root.cost);
-        self.buffer.finish(
-            self.last.get(),
-            &self.last_counts()[..self.counters.len()],
-            trim,
-        );
+        let mut counts = self.last_counts();
+        self.counters.hide_torn(&mut counts);
+        let counts = &counts[..self.counters.len()];
+        self.buffer.finish(self.last.get(), counts, trim);
     }
 
     /// What a probe is timing when the thread ends (a fork, a barrier in which a task exits) gets no interval: its time is the

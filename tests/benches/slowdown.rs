@@ -50,6 +50,14 @@ fn main() {
         &[
             ("none", &["--events", "none"]),
             ("count", &["--events", "instructions:exact"]),
+            ("count 2", &["--events", "instructions:exact,loads:exact"]),
+            (
+                "count 4",
+                &[
+                    "--events",
+                    "instructions:exact,loads:exact,stores:exact,flops:exact",
+                ],
+            ),
             ("simulate", &["--simulate", "--events", "sim-instructions"]),
         ],
     ];

@@ -239,7 +239,13 @@ impl FunctionArgs {
     /// Names of libraries with functions that are wanted, as globs.
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &str> {
         let all = self.functions.iter().chain(&self.loops);
+        let all = all.chain(&self.count);
         all.filter_map(|p| p.library.as_deref())
+    }
+
+    /// Whether nothing is wanted but that functions of a library that is named count.
+    pub(crate) fn only_counts_library(&self) -> bool {
+        self.only_counts() && self.count.iter().any(|p| p.library.is_some())
     }
 
     /// Whether functions are counted, and all patterns for that name some.

@@ -77,7 +77,8 @@ impl Account {
             let nobodys = header.unattributed[c];
             // What patched code counts is read at any time; a gap is code that doesn't count.
             let is_read = self.gaps[c] == 0 || exact::is(event);
-            let is_known = ended && self.is_whole && is_read && nobodys != NOT_COUNTED;
+            let is_whole = self.is_whole && header.counts_end[c] != NOT_COUNTED;
+            let is_known = ended && is_whole && is_read && nobodys != NOT_COUNTED;
             Some(CountAccount {
                 event: event.clone(),
                 own: self.own_counts[c],

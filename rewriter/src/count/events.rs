@@ -14,7 +14,7 @@ impl Add for Weights {
     type Output = Weights;
 
     fn add(self, other: Weights) -> Weights {
-        Weights(std::array::from_fn(|n| self.0[n] + other.0[n]))
+        Weights(std::array::from_fn(|n| self.0[n].wrapping_add(other.0[n])))
     }
 }
 
@@ -22,7 +22,7 @@ impl Sub for Weights {
     type Output = Weights;
 
     fn sub(self, other: Weights) -> Weights {
-        Weights(std::array::from_fn(|n| self.0[n] - other.0[n]))
+        Weights(std::array::from_fn(|n| self.0[n].wrapping_sub(other.0[n])))
     }
 }
 
@@ -31,12 +31,18 @@ impl Weights {
         self.0 == [0; exact::COUNT]
     }
 
-    /// What is executed in these instructions, of the events of a set.
+    /// What is executed in these instructions, of the events of a set, in parts.
     pub(super) fn of(insns: &[Instruction], set: u32) -> Weights {
         let mut info = InstructionInfoFactory::new();
         let one = |insn| weights(insn, set, &mut info);
         let sum = insns.iter().map(one).fold(Weights::default(), Weights::add);
-        let wanted = |n: usize| if set >> n & 1 != 0 { sum.0[n] } else { 0 };
+        let wanted = |n: usize| {
+            if set >> n & 1 != 0 {
+                sum.0[n] * exact::PARTS
+            } else {
+                0
+            }
+        };
         Weights(std::array::from_fn(wanted))
     }
 }
@@ -154,7 +160,7 @@ mod tests {
     /// Of one instruction: instructions, loads, stores, branches, flops, calls.
     fn of(code: &[u8]) -> [i64; exact::COUNT] {
         let insn = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).decode();
-        Weights::of(&[insn], 0x3f).0
+        Weights::of(&[insn], 0x3f).0.map(|n| n / exact::PARTS)
     }
 
     #[test]

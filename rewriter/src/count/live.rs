@@ -25,6 +25,15 @@ const LOST: Set = REGISTERS & !RETURNED | FLAGS;
 /// Registers that may be used where they are free. Not r10: unwinders may need it.
 const SCRATCH: [u8; 8] = [1, 2, 6, 7, 8, 9, 11, 0];
 
+/// Two registers that can be overwritten.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pair {
+    pub scratch: u8,
+    pub spare: u8,
+    /// How many of them somebody reads: none, the second, or both.
+    pub kept: u8,
+}
+
 /// What is live in a function.
 pub(crate) struct Live {
     /// Behind each block.
@@ -83,9 +92,39 @@ impl Live {
         free(self.before(body, block, insn))
     }
 
-    /// The same on the way to a block.
-    pub(crate) fn scratch_to(&self, body: &Body, block: usize) -> Option<u8> {
-        self.scratch(body, block, body.blocks[block].insns.start)
+    /// As [`Live::scratch`], but not this one.
+    pub(crate) fn scratch_but(
+        &self,
+        (body, block): (&Body, usize),
+        insn: usize,
+        except: u8,
+    ) -> Option<u8> {
+        free(self.before(body, block, insn) | 1 << except)
+    }
+
+    /// Two registers other than this one, where no flag is live.
+    pub(crate) fn two(
+        &self,
+        (body, block): (&Body, usize),
+        insn: usize,
+        except: u8,
+    ) -> Option<Pair> {
+        let live = self.before(body, block, insn);
+        let is_other = |register: &u8| *register != except;
+        let is_free = |register: &u8| live & (1 << register) == 0;
+        let all = SCRATCH.into_iter().filter(is_other);
+        let free = all.clone().filter(is_free).take(2);
+        let free: Vec<u8> = free.collect();
+        let mut kept = all.filter(|register| !is_free(register));
+        let is_possible = live & FLAGS == 0;
+        is_possible.then_some(())?;
+        let scratch = free.first().copied().or_else(|| kept.next())?;
+        let spare = free.get(1).copied().or_else(|| kept.next())?;
+        Some(Pair {
+            scratch,
+            spare,
+            kept: 2 - free.len() as u8,
+        })
     }
 }
 

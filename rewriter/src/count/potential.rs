@@ -11,6 +11,10 @@ pub(super) struct Way {
     pub weights: Weights,
     /// What adding a constant there costs; `None`: nothing can be added there.
     pub cost: Option<u64>,
+    /// It adds something in any case: constants cost nothing more there.
+    pub adds: bool,
+    /// A part of that, which no potential takes over.
+    pub mark: Weights,
 }
 
 /// Junctions in groups; of each, how much further its potential is than that of its group's root.
@@ -47,13 +51,21 @@ impl Groups {
 /// The number of a way that has to add something and can't.
 pub(super) fn increments(junctions: usize, ways: &[Way]) -> Result<Vec<Weights>, usize> {
     let mut order: Vec<usize> = (0..ways.len()).collect();
-    order.sort_by_key(|&n| std::cmp::Reverse(ways[n].cost.unwrap_or(u64::MAX)));
+    order.sort_by_key(|&n| {
+        (
+            ways[n].adds,
+            std::cmp::Reverse(ways[n].cost.unwrap_or(u64::MAX)),
+        )
+    });
     let mut groups = Groups::new(junctions);
     let mut out = vec![Weights::default(); ways.len()];
     for n in order {
         let way = &ways[n];
         let (from, behind) = groups.find(way.from);
         let (to, ahead) = groups.find(way.to);
+        if way.adds && way.cost.is_none() {
+            return Err(n);
+        }
         // The potential is what was executed and isn't in the sum yet.
         let left = behind + way.weights - ahead;
         if from != to {
@@ -63,6 +75,7 @@ pub(super) fn increments(junctions: usize, ways: &[Way]) -> Result<Vec<Weights>,
         } else {
             out[n] = left;
         }
+        out[n] = out[n] + way.mark;
     }
     Ok(out)
 }
@@ -84,6 +97,8 @@ mod tests {
             to,
             weights: weights(weight),
             cost: Some(cost),
+            adds: false,
+            mark: Weights::default(),
         }
     }
 

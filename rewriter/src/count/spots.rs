@@ -1,33 +1,34 @@
-//! Where in a function constants are added: windows by `place`, or those that are there already.
+//! Where in a function constants are added.
 
 use super::events::Weights;
-use super::live::{Live, is_call};
+use super::live::{Live, Pair};
+use super::pieces::{Crossing, Piece, Trip, pieces};
 use super::potential::{self, Way};
-use super::segments::{Edge, Segment, Segments};
-use super::{Amounts, Increment, Place};
-use crate::place::{self, Finder, Request};
-use iced_x86::{FlowControl, Instruction, Mnemonic};
+use super::rooms::{Room, Rooms};
+use super::segments::Segments;
+use super::{Amounts, Increment, Place, Term, trips};
+use crate::place::{self, Finder};
+use crate::scan::cfg::Body;
+use crate::scan::flow::recurrence::{Change, change};
+use iced_x86::Register;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::rc::Rc;
 
-/// Bytes of the jump to a trampoline.
-const JUMP: u64 = 5;
 /// The instructions of a segment that are looked at.
 const LOOKED_AT: usize = 48;
-/// The instructions before a conditional jump that a window for it may begin with.
-const BEFORE_JUMP: usize = 8;
 /// Attempts to find windows that don't overlap.
 const ATTEMPTS: usize = 256;
 
 // What things cost, roughly in cycles.
 const ADD: u64 = 4;
 const SAVE: u64 = 12;
-const JUMPS: u64 = 2;
-const BACK: u64 = 1;
-/// A short jump to a long one elsewhere.
-const ISLAND: u64 = 3;
-/// A call that pushes its return address by other means: the processor doesn't foresee the return.
-const CALL: u64 = 30;
+/// A multiplication.
+const MULTIPLY: u64 = 3;
+/// A register on the stack.
+const KEEP: u64 = 3;
 
 /// A place for a constant.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ struct Spot {
     /// The window, if it is a new one.
     window: Option<Range<u64>>,
     scratch: Option<u8>,
+    /// The registers for a multiple of a trip's register, and by how much that is less there than where the piece meets the trip.
+    term: Option<(Pair, i64)>,
     /// What adding costs, and what a new window's jumps do.
     add: u64,
     jumps: u64,
@@ -50,6 +53,9 @@ pub(crate) struct Placed {
     pub windows: Vec<place::Placed>,
 }
 
+/// A register for a constant, if one is free; and those of a [`Spot::term`].
+type Free = (Option<u8>, Option<(Pair, i64)>);
+
 /// What was chosen, before short windows have islands.
 #[derive(Debug, Default)]
 struct Choice {
@@ -57,15 +63,51 @@ struct Choice {
     windows: Vec<Range<u64>>,
 }
 
-/// A window that begins with an instruction, or is there, and what its jumps cost.
-type Room = (Option<Range<u64>>, u64);
+/// What a piece has to do with the register of a trip.
+#[derive(Clone, Copy)]
+enum Use<'t> {
+    None,
+    /// It leaves it alone.
+    Stays(&'t Trip),
+    /// It adds a multiple of it, where the piece enters the trip or leaves it.
+    Crosses(bool, &'t Trip),
+}
+
+impl Use<'_> {
+    /// Its number, and that of the register.
+    fn key(&self) -> (u8, Option<Register>) {
+        match self {
+            Use::None => (0, None),
+            Use::Stays(trip) => (1, Some(trip.register)),
+            Use::Crosses(enters, trip) => (2 + u8::from(*enters), Some(trip.register)),
+        }
+    }
+}
+
+/// The number of a segment or edge, the part of it, and the use.
+type Asked = (usize, Option<Range<usize>>, (u8, Option<Register>));
+
+/// Why constants can't be placed.
+enum Failure {
+    /// This trip has no room.
+    Trip(usize),
+    Why(String),
+}
 
 /// A function in which places are looked for.
 struct Search<'x> {
-    finder: &'x Finder<'x>,
+    body: &'x Body,
     live: &'x Live,
-    /// Windows that are there, ascending and disjoint.
-    taken: &'x [place::Placed],
+    rooms: Rooms<'x>,
+    segments: Segments,
+    /// Of blocks, for the jump at their end.
+    jumps: Vec<Vec<Room>>,
+    /// Of segments: what is executed.
+    weights: Vec<Weights>,
+    /// Of segments, and edges behind them: where constants can be added.
+    spots: Vec<Rc<[Spot]>>,
+    /// Of what else was asked for: the piece, and what it has to do with which register.
+    known: RefCell<FxHashMap<Asked, Rc<[Spot]>>>,
 }
 
 /// Places increments so that the sums are exact at all cuts. `taken`: windows that are there, ascending and disjoint; `set`: of events.
@@ -79,83 +121,245 @@ pub(crate) fn place(
     taken: &[place::Placed],
     set: u32,
 ) -> Result<Placed, String> {
-    let search = Search {
-        finder,
-        live,
-        taken,
-    };
-    let body = finder.body;
-    let jumps: Vec<Vec<Room>> = (0..body.blocks.len()).map(|n| search.jump(n)).collect();
-    let segments = Segments::of(body, cuts, |block| !jumps[block].is_empty());
-    let of_segments = segments.list.iter().map(|s| search.segment(s));
-    let of_edges = segments
-        .edges
-        .iter()
-        .map(|e| search.edge(e, &jumps[e.block]));
-    let mut spots: Vec<Vec<Spot>> = of_segments.chain(of_edges).collect();
-    for _ in 0..ATTEMPTS {
-        let added = divide(finder, &segments, &spots, set)?;
-        let choice = match assign(&added, &spots) {
-            Ok(choice) => choice,
-            // Others have taken its room.
-            Err(lost) => {
-                spots[lost].clear();
-                continue;
-            }
+    let search = Search::of((finder, live), cuts, taken, set);
+    let cost = |trips: &[Trip]| search.cost(trips);
+    let mut trips = trips::choose(finder.body, &search.segments, &search.weights, cost);
+    loop {
+        match search.place(&trips) {
+            Ok(placed) => return Ok(placed),
+            Err(Failure::Trip(n)) if n < trips.len() => drop(trips.remove(n)),
+            Err(_) if !trips.is_empty() => trips.clear(),
+            Err(Failure::Why(why)) => return Err(why),
+            Err(Failure::Trip(_)) => return Err("no room".into()),
+        }
+    }
+}
+
+impl<'x> Search<'x> {
+    fn of(
+        (finder, live): (&'x Finder<'x>, &'x Live),
+        cuts: &BTreeSet<u64>,
+        taken: &'x [place::Placed],
+        set: u32,
+    ) -> Search<'x> {
+        let body = finder.body;
+        let rooms = Rooms { finder, taken };
+        let jumps: Vec<Vec<Room>> = (0..body.blocks.len()).map(|n| rooms.jump(n)).collect();
+        let segments = Segments::of(body, cuts, |block| !jumps[block].is_empty());
+        let weights = segments.list.iter();
+        let weights = weights.map(|s| Weights::of(&body.insns[s.insns.clone()], set));
+        let mut search = Search {
+            body,
+            live,
+            rooms,
+            weights: weights.collect(),
+            segments,
+            jumps,
+            spots: Vec::new(),
+            known: RefCell::default(),
         };
-        match search.make_room(choice.windows) {
-            Ok(windows) => {
-                let increments = choice.increments;
-                return Ok(Placed {
-                    increments,
-                    windows,
-                });
+        let all = search.segments.list.len() + search.segments.edges.len();
+        search.spots = (0..all)
+            .map(|n| search.spots_of(n, None, Use::None).into())
+            .collect();
+        search
+    }
+
+    /// What counting costs, if it can be.
+    fn cost(&self, trips: &[Trip]) -> Option<u64> {
+        let pieces = pieces(self.body, &self.segments, &self.weights, trips).ok()?;
+        let spots: Vec<_> = pieces.iter().map(|p| self.spots(p, trips)).collect();
+        let ways: Vec<Way> = ways(&pieces, &spots);
+        let added = potential::increments(junctions(&pieces), &ways).ok()?;
+        let costs = ways.iter().zip(&added);
+        let costs = costs.filter(|(way, added)| way.adds || !added.is_zero());
+        costs
+            .map(|(way, _)| way.cost)
+            .try_fold(0u64, |sum, cost| Some(sum.saturating_add(cost?)))
+    }
+
+    fn place(&self, trips: &[Trip]) -> Result<Placed, Failure> {
+        let pieces =
+            pieces(self.body, &self.segments, &self.weights, trips).map_err(Failure::Trip)?;
+        let mut spots: Vec<Vec<Spot>> = pieces
+            .iter()
+            .map(|piece| self.spots(piece, trips).to_vec())
+            .collect();
+        for _ in 0..ATTEMPTS {
+            let ways = ways(&pieces, &spots);
+            let added = potential::increments(junctions(&pieces), &ways);
+            let added = added.map_err(|n| self.failure(&pieces[n]))?;
+            let choice = match assign((&pieces, trips), &added, &spots) {
+                Ok(choice) => choice,
+                // Others have taken its room.
+                Err(lost) => {
+                    spots[lost].clear();
+                    continue;
+                }
+            };
+            match self.rooms.make(choice.windows) {
+                Ok(windows) => {
+                    let increments = choice.increments;
+                    return Ok(Placed {
+                        increments,
+                        windows,
+                    });
+                }
+                Err(narrow) => {
+                    let fits = |spot: &Spot| spot.window.as_ref() != Some(&narrow);
+                    spots.iter_mut().for_each(|spots| spots.retain(fits));
+                }
             }
-            Err(narrow) => {
-                let fits = |spot: &Spot| spot.window.as_ref() != Some(&narrow);
-                spots.iter_mut().for_each(|spots| spots.retain(fits));
+        }
+        Err(Failure::Why("its windows would overlap".into()))
+    }
+
+    fn failure(&self, piece: &Piece) -> Failure {
+        let marked = piece.stays.filter(|_| !piece.mark.is_zero());
+        if let Some(trip) = piece.crossing.map(|c| c.trip).or(marked) {
+            return Failure::Trip(trip);
+        }
+        let edge = |n: usize| self.segments.edges[n - self.segments.list.len()].block;
+        let block = match self.segments.list.get(piece.number) {
+            Some(segment) => segment.block,
+            None => edge(piece.number),
+        };
+        let at = self.body.blocks[block].start;
+        Failure::Why(format!("no room to count the instructions at {at:#x}"))
+    }
+
+    /// The places that a piece has.
+    fn spots(&self, piece: &Piece, trips: &[Trip]) -> Rc<[Spot]> {
+        let use_of = match (piece.crossing, piece.stays) {
+            (Some(crossing), _) => Use::Crosses(crossing.enters, &trips[crossing.trip]),
+            (None, Some(trip)) => Use::Stays(&trips[trip]),
+            (None, None) => Use::None,
+        };
+        if piece.insns.is_none() && matches!(use_of, Use::None) {
+            return self.spots[piece.number].clone();
+        }
+        let asked = (piece.number, piece.insns.clone(), use_of.key());
+        if let Some(known) = self.known.borrow().get(&asked) {
+            return known.clone();
+        }
+        let spots: Rc<[Spot]> = self
+            .spots_of(piece.number, piece.insns.clone(), use_of)
+            .into();
+        self.known.borrow_mut().insert(asked, spots.clone());
+        spots
+    }
+
+    /// The places of a segment, a part of it, or an edge.
+    fn spots_of(&self, number: usize, part: Option<Range<usize>>, use_of: Use<'_>) -> Vec<Spot> {
+        match number.checked_sub(self.segments.list.len()) {
+            Some(edge) => self.edge(edge, use_of),
+            None => self.segment(number, part, use_of),
+        }
+    }
+
+    fn segment(&self, number: usize, part: Option<Range<usize>>, use_of: Use<'_>) -> Vec<Spot> {
+        let segment = &self.segments.list[number];
+        let insns = part.unwrap_or(segment.insns.clone());
+        let spot = |at: usize| {
+            let insn = &self.body.insns[at];
+            let between = |trip: &Trip, insns| match change(&self.body.insns[insns], trip.register)
+            {
+                Change::Adds(more) => Some(more),
+                Change::Sets(_) | Change::Unknown => None,
+            };
+            let less = match use_of {
+                Use::Crosses(true, trip) => between(trip, at..insns.end)?,
+                Use::Crosses(false, trip) => between(trip, insns.start..at)?.wrapping_neg(),
+                Use::Stays(_) | Use::None => 0,
+            };
+            let (scratch, term) = self.free((segment.block, at), use_of, less)?;
+            let (window, jumps) = self.rooms.room(insn)?;
+            Some(Spot {
+                at: insn.ip(),
+                place: Place::Before,
+                window,
+                scratch,
+                term,
+                add: segment.often * adding(scratch, term),
+                jumps: segment.often * jumps,
+            })
+        };
+        // The last ones are those behind which a register has its last value.
+        match use_of {
+            Use::Crosses(true, _) => {
+                let numbers = insns.clone().rev().take(LOOKED_AT);
+                numbers.filter_map(spot).collect()
+            }
+            _ => insns.clone().take(LOOKED_AT).filter_map(spot).collect(),
+        }
+    }
+
+    fn edge(&self, number: usize, use_of: Use<'_>) -> Vec<Spot> {
+        let edge = &self.segments.edges[number];
+        let Some(jump) = self.body.last(edge.block) else {
+            return Vec::new();
+        };
+        let first = self.body.blocks[edge.target].insns.start;
+        let Some((scratch, term)) = self.free((edge.target, first), use_of, 0) else {
+            return Vec::new();
+        };
+        let spot = |(window, jumps): &Room| Spot {
+            at: jump.ip(),
+            place: match edge.is_taken {
+                true => Place::Taken,
+                false => Place::Behind,
+            },
+            window: window.clone(),
+            scratch,
+            term,
+            add: edge.often * adding(scratch, term),
+            jumps: edge.executed * jumps,
+        };
+        self.jumps[edge.block].iter().map(spot).collect()
+    }
+
+    /// Registers that are free before an instruction of a block: for a constant, if there is one, and two for a multiple of a register.
+    fn free(&self, (block, insn): (usize, usize), use_of: Use<'_>, less: i64) -> Option<Free> {
+        let number = |trip: &Trip| trip.register.number() as u8;
+        let at = (self.body, block);
+        match use_of {
+            Use::None => Some((self.live.scratch(self.body, block, insn), None)),
+            Use::Stays(trip) => Some((self.live.scratch_but(at, insn, number(trip)), None)),
+            Use::Crosses(_, trip) => {
+                let pair = self.live.two(at, insn, number(trip))?;
+                Some((Some(pair.scratch), Some((pair, less))))
             }
         }
     }
-    Err("its windows would overlap".into())
 }
 
-/// What each segment adds, and each edge behind them.
-fn divide(
-    finder: &Finder<'_>,
-    segments: &Segments,
-    spots: &[Vec<Spot>],
-    set: u32,
-) -> Result<Vec<Weights>, String> {
-    let of_segments = segments.list.iter().map(|s| {
-        let insns = &finder.body.insns[s.insns.clone()];
-        (s.from, s.to, Weights::of(insns, set))
-    });
-    let none = Weights::default();
-    let of_edges = segments.edges.iter().map(|e| (e.from, e.to, none));
-    let all = of_segments.chain(of_edges).zip(spots);
-    let ways: Vec<Way> = all
-        .map(|((from, to, weights), spots)| Way {
-            from,
-            to,
-            weights,
-            cost: spots.iter().map(|s| s.add + s.jumps).min(),
-        })
-        .collect();
-    potential::increments(segments.junctions, &ways).map_err(|n| {
-        let block = match segments.list.get(n) {
-            Some(segment) => segment.block,
-            None => segments.edges[n - segments.list.len()].block,
-        };
-        let at = finder.body.blocks[block].start;
-        format!("no room to count the instructions at {at:#x}")
+fn junctions(pieces: &[Piece]) -> usize {
+    let all = pieces.iter().flat_map(|piece| [piece.from, piece.to]);
+    all.max().unwrap_or(0) + 1
+}
+
+fn ways(pieces: &[Piece], spots: &[impl AsRef<[Spot]>]) -> Vec<Way> {
+    let all = pieces.iter().zip(spots);
+    all.map(|(piece, spots)| Way {
+        from: piece.from,
+        to: piece.to,
+        weights: piece.weights,
+        cost: spots.as_ref().iter().map(|s| s.add + s.jumps).min(),
+        adds: piece.crossing.is_some() || !piece.mark.is_zero(),
+        mark: piece.mark,
     })
+    .collect()
 }
 
 /// Chooses a spot for whatever adds something; or the number of one that gets none.
-fn assign(added: &[Weights], spots: &[Vec<Spot>]) -> Result<Choice, usize> {
+fn assign(
+    (pieces, trips): (&[Piece], &[Trip]),
+    added: &[Weights],
+    spots: &[Vec<Spot>],
+) -> Result<Choice, usize> {
     let mut placed = Choice::default();
-    let mut all: Vec<usize> = (0..added.len()).filter(|&n| !added[n].is_zero()).collect();
+    let adds = |n: &usize| pieces[*n].crossing.is_some() || !added[*n].is_zero();
+    let mut all: Vec<usize> = (0..added.len()).filter(adds).collect();
     // Those with few choices first.
     all.sort_by_key(|&n| spots[n].len());
     for n in all {
@@ -175,165 +379,51 @@ fn assign(added: &[Weights], spots: &[Vec<Spot>]) -> Result<Choice, usize> {
             .filter_map(|spot| Some((spot, choice(spot)?)));
         let best = choices.min_by_key(|(spot, (cost, _))| (*cost, spot.at));
         let (spot, (_, window)) = best.ok_or(n)?;
-        let mut amounts = Amounts::default();
-        for (amount, added) in amounts.iter_mut().zip(added[n].0) {
-            *amount = i32::try_from(added).map_err(|_| n)?;
-        }
-        placed.increments.push(Increment {
-            at: spot.at,
-            place: spot.place,
-            amounts,
-            scratch: spot.scratch,
-        });
+        let crossing = pieces[n].crossing.map(|c| (c, &trips[c.trip]));
+        let increment = increment(added[n], spot, crossing);
+        placed.increments.push(increment.ok_or(n)?);
         placed.windows.extend(window);
     }
     placed.increments.sort_by_key(Increment::order);
     Ok(placed)
 }
 
-impl Search<'_> {
-    /// The places that a segment has.
-    fn segment(&self, segment: &Segment) -> Vec<Spot> {
-        let body = self.finder.body;
-        let numbers = segment.insns.clone().take(LOOKED_AT);
-        let spot = |number: usize| {
-            let (window, jumps) = self.room(&body.insns[number])?;
-            let scratch = self.live.scratch(body, segment.block, number);
-            Some(Spot {
-                at: body.insns[number].ip(),
-                place: Place::Before,
-                window,
-                scratch,
-                add: segment.often * adding(scratch),
-                jumps: segment.often * jumps,
-            })
-        };
-        numbers.filter_map(spot).collect()
-    }
-
-    /// The places that an edge has. `rooms`: for the jump that it leads from.
-    fn edge(&self, edge: &Edge, rooms: &[Room]) -> Vec<Spot> {
-        let body = self.finder.body;
-        let Some(jump) = body.last(edge.block) else {
-            return Vec::new();
-        };
-        let scratch = self.live.scratch_to(body, edge.target);
-        let spot = |(window, jumps): &Room| Spot {
-            at: jump.ip(),
-            place: if edge.is_taken {
-                Place::Taken
-            } else {
-                Place::Behind
-            },
-            window: window.clone(),
-            scratch,
-            add: edge.often * adding(scratch),
-            jumps: edge.executed * jumps,
-        };
-        rooms.iter().map(spot).collect()
-    }
-
-    /// Windows that hold the conditional jump at a block's end.
-    fn jump(&self, block: usize) -> Vec<Room> {
-        let body = self.finder.body;
-        let Some(jump) = body.last(block).filter(|i| i.is_jcc_short_or_near()) else {
-            return Vec::new();
-        };
-        let insns = body.blocks[block].insns.clone().rev().take(BEFORE_JUMP);
-        let rooms = insns.filter_map(|n| self.room(&body.insns[n]).map(|room| (n, room)));
-        let holds = |(n, (window, _)): &(usize, Room)| match window {
-            Some(window) => window.end > jump.ip(),
-            None => body.insns[*n].ip() == jump.ip(),
-        };
-        rooms.filter(holds).map(|(_, room)| room).collect()
-    }
-
-    /// Islands for new windows that are too short, and the windows that hold these; or one that gets none.
-    fn make_room(&self, windows: Vec<Range<u64>>) -> Result<Vec<place::Placed>, Range<u64>> {
-        let new = windows.into_iter().map(|range| place::Placed {
-            range,
-            members: Vec::new(),
-            island: None,
+/// What is added at a spot, if its constants are small enough.
+fn increment(
+    added: Weights,
+    spot: &Spot,
+    crossing: Option<(Crossing, &Trip)>,
+) -> Option<Increment> {
+    let (mut rest, mut term) = (added, None);
+    if let Some((Crossing { enters, .. }, trip)) = crossing {
+        let (pair, less) = spot.term?;
+        let sign = if enters { -1 } else { 1 };
+        rest = rest + trip.times(less.wrapping_mul(sign));
+        term = Some(Term {
+            register: trip.register.number() as u8,
+            spare: pair.spare,
+            kept: pair.kept,
+            factors: trip.factors.map(|factor| factor.wrapping_mul(sign)),
         });
-        let mut all: Vec<place::Placed> = self.taken.iter().cloned().chain(new).collect();
-        all.sort_by_key(|w| w.range.start);
-        if let Some(narrow) = place::make_room(self.finder, &mut all) {
-            return Err(all[narrow].range.clone());
-        }
-        let is_new = |w: &place::Placed| {
-            let known = self
-                .taken
-                .binary_search_by_key(&w.range.start, |t| t.range.start);
-            known.is_err()
-        };
-        all.retain(is_new);
-        Ok(all)
     }
-
-    /// The window that an instruction is in, or a new one that begins with it.
-    fn room(&self, insn: &Instruction) -> Option<Room> {
-        let at = insn.ip();
-        if is_mark(insn) {
-            return None;
-        }
-        let next = self.taken.partition_point(|w| w.range.end <= at);
-        let next = self.taken.get(next).map(|w| &w.range);
-        match next.is_some_and(|w| w.start <= at) {
-            true => Some((None, 0)),
-            false => {
-                let (window, cost) = self.window(at, next)?;
-                Some((Some(window), cost))
-            }
-        }
+    let mut amounts = Amounts::default();
+    for (amount, rest) in amounts.iter_mut().zip(rest.0) {
+        *amount = i32::try_from(rest).ok()?;
     }
-
-    /// A new window that begins with an instruction, and what its jumps cost.
-    fn window(&self, at: u64, next: Option<&Range<u64>>) -> Option<(Range<u64>, u64)> {
-        let request = Request {
-            at,
-            exact: true,
-            ..Request::default()
-        };
-        let range = self.finder.choose(&request).ok()?.range;
-        let is_free = next.is_none_or(|w| range.end <= w.start);
-        if range.start != at || !is_free {
-            return None;
-        }
-        let is_entry = self.finder.body.roots.first() == self.finder.body.block_at(at).as_ref();
-        let insns = &self.finder.body.insns;
-        let first = self.finder.body.insn_at(at)?;
-        let inside = insns[first..].iter().take_while(|i| i.ip() < range.end);
-        let mut cost = JUMPS + BACK;
-        if range.end - range.start < JUMP {
-            cost += ISLAND;
-        }
-        for insn in inside {
-            // Where indirect branches may lead, what is kept free for others to write, and where tracers put breakpoints.
-            let is_nop = insn.mnemonic() == Mnemonic::Nop;
-            if is_mark(insn) || is_nop && (is_entry || insn.len() == 1) {
-                return None;
-            }
-            match insn.flow_control() {
-                _ if is_call(insn) => cost += CALL,
-                FlowControl::ConditionalBranch if insn.near_branch_target() <= at => cost -= BACK,
-                FlowControl::UnconditionalBranch
-                | FlowControl::Return
-                | FlowControl::IndirectBranch => cost -= BACK,
-                _ => {}
-            }
-        }
-        Some((range, cost))
-    }
+    Some(Increment {
+        at: spot.at,
+        place: spot.place,
+        amounts,
+        scratch: spot.scratch,
+        term,
+    })
 }
 
 /// What adding costs.
-fn adding(scratch: Option<u8>) -> u64 {
-    match scratch {
-        Some(_) => ADD,
-        None => ADD + SAVE,
+fn adding(scratch: Option<u8>, term: Option<(Pair, i64)>) -> u64 {
+    match (scratch, term) {
+        (_, Some((pair, _))) => ADD + MULTIPLY + KEEP * u64::from(pair.kept),
+        (Some(_), None) => ADD,
+        (None, None) => ADD + SAVE,
     }
-}
-
-fn is_mark(insn: &Instruction) -> bool {
-    matches!(insn.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32)
 }

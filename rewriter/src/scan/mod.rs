@@ -20,7 +20,7 @@ mod dump;
 mod dynamic;
 mod entries;
 mod error;
-mod flow;
+pub(crate) mod flow;
 mod function;
 mod functions;
 mod graph;

@@ -1,6 +1,7 @@
 //! One test per form of instruction that is displaced.
 
 use super::*;
+use crate::count::Term;
 use crate::image::tests::{CODE, tiny};
 
 const AT: u64 = 0x40_5000;
@@ -241,6 +242,7 @@ fn increment(at: u64, place: Place, amount: i32, scratch: Option<u8>) -> Increme
         place,
         amounts: [amount, 0, 0, 0, 0, 0],
         scratch,
+        term: None,
     }
 }
 
@@ -282,6 +284,61 @@ fn constants_are_added_before_their_instruction() {
     assert_eq!(depths[1..8], saves);
     let wrong = counted(&code, &[increment(1, Place::Before, 1, None)]).unwrap_err();
     assert!(wrong.contains("not the start of an instruction"), "{wrong}");
+}
+
+#[test]
+fn multiples_of_a_register_are_added() {
+    let code = [0x89, 0xd8, 0x99, 0xf7, 0xfb]; // mov eax, ebx; cdq; idiv ebx
+    let own = |spare: u8, kept: u8, factor: i64| Increment {
+        term: Some(Term {
+            register: 13,
+            spare,
+            kept,
+            factors: [0, factor, 0, 0, 0, 0],
+        }),
+        amounts: [3, 1000, 0, 0, 0, 0],
+        ..increment(2, Place::Before, 0, Some(8))
+    };
+    let of = |increment: Increment| {
+        let trampoline = counted(&code, &[increment]).unwrap();
+        let bytes = trampoline.encode(LinkVa(AT), &ANCHORS).unwrap();
+        assert_eq!(bytes.len(), trampoline.len());
+        let depths = trampoline.marks();
+        let depths: Vec<_> = depths.iter().map(|m| (m.offset, m.depth)).collect();
+        (bytes, depths)
+    };
+    let (bytes, depths) = of(own(2, 0, 512));
+    // add qword ptr fs:[r8], 3
+    assert_eq!(bytes[14..19], [0x64, 0x49, 0x83, 0x00, 3]);
+    // imul rdx, r13, 512; add rdx, 1000; add qword ptr fs:[r8 + 8], rdx
+    assert_eq!(bytes[19..26], [0x49, 0x69, 0xd5, 0, 2, 0, 0]);
+    assert_eq!(bytes[26..33], [0x48, 0x81, 0xc2, 0xe8, 3, 0, 0]);
+    assert_eq!(bytes[33..38], [0x64, 0x49, 0x01, 0x50, 8]);
+    assert_eq!(bytes[12..14], [0x74, 24]);
+    assert_eq!(depths[1..3], [(2, 0), (38, 0)]);
+    // lea rsp, [rsp - 128]; push r9; push r8; ...; mov r9, ...; imul r9, r13; ...; pop r8; pop r9; lea rsp, [rsp + 128]
+    let (bytes, depths) = of(own(9, 2, 1 << 40));
+    assert_eq!(
+        bytes[2..11],
+        [0x48, 0x8d, 0x64, 0x24, 0x80, 0x41, 0x51, 0x41, 0x50]
+    );
+    assert_eq!(bytes[28..38], [0x49, 0xb9, 0, 0, 0, 0, 0, 1, 0, 0]);
+    assert_eq!(bytes[38..42], [0x4d, 0x0f, 0xaf, 0xcd]);
+    assert_eq!(
+        bytes[42..54],
+        [0x49, 0x81, 0xc1, 0xe8, 3, 0, 0, 0x64, 0x4d, 0x01, 0x48, 8]
+    );
+    assert_eq!(bytes[54..58], [0x41, 0x58, 0x41, 0x59]);
+    let kept = [
+        (2, 0),
+        (7, 128),
+        (9, 136),
+        (11, 144),
+        (56, 136),
+        (58, 128),
+        (66, 0),
+    ];
+    assert_eq!(depths[1..8], kept);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::code::Checker;
 use super::cursor::{Cursor, mismatch};
 use super::error::VerifyError;
-use super::tables::IncrementEntry;
+use super::tables::{IncrementEntry, TermEntry};
 use super::unwind::Place;
 use ompfuse_format::abi::SLOT_COUNT;
 
@@ -34,7 +34,32 @@ impl Checker<'_, '_, '_> {
         let mut marks = vec![(to, 0)];
         let mut code = self.cursor(to);
         match entry.scratch {
-            Some(register) => add(&mut code, &entry, register, slot)?,
+            Some(register) => {
+                let both = entry
+                    .term
+                    .map_or([register; 2], |term| [term.spare, register]);
+                let kept = &both[..entry.term.map_or(0, |term| term.kept)];
+                let mut depth = 128;
+                if !kept.is_empty() {
+                    code.expect(&[0x48, 0x8d, 0x64, 0x24, 0x80], "lea rsp, [rsp - 0x80]")?;
+                    marks.push((code.at, depth));
+                }
+                for &register in kept {
+                    stacked(&mut code, 0x50, "push", register)?;
+                    depth += 8;
+                    marks.push((code.at, depth));
+                }
+                add(&mut code, &entry, register, slot)?;
+                for &register in kept.iter().rev() {
+                    stacked(&mut code, 0x58, "pop", register)?;
+                    depth -= 8;
+                    marks.push((code.at, depth));
+                }
+                if !kept.is_empty() {
+                    let back = [0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
+                    code.expect(&back, "lea rsp, [rsp + 0x80]")?;
+                }
+            }
             None => {
                 code.expect(&[0x48, 0x8d, 0x64, 0x24, 0x80], "lea rsp, [rsp - 0x80]")?;
                 marks.push((code.at, 128));
@@ -66,6 +91,21 @@ impl Checker<'_, '_, '_> {
     }
 }
 
+/// A register is pushed or popped.
+fn stacked(
+    code: &mut Cursor<'_, '_, '_>,
+    opcode: u8,
+    verb: &str,
+    register: u8,
+) -> Result<(), VerifyError> {
+    let name = ALL_NAMES.get(usize::from(register)).copied();
+    let name = name.ok_or_else(|| mismatch(code.at, "a register", "none"))?;
+    let low = opcode + register % 8;
+    let bytes = [0x41, low];
+    let bytes = &bytes[usize::from(register < 8)..];
+    code.expect(bytes, &format!("{verb} {name}")).map(|_| ())
+}
+
 /// Adds to what the slot leads to, if it isn't 0.
 fn add(
     code: &mut Cursor<'_, '_, '_>,
@@ -81,13 +121,26 @@ fn add(
     let test = [0x48 + 5 * high, 0x85, 0xc0 + 9 * low];
     code.expect(&test, &format!("test {name}, {name}"))?;
     // To each event's word, of which the first one is where the slot leads.
-    let expected = entry.amounts.iter().enumerate().filter(|(_, a)| **a != 0);
-    let expected: Vec<(Vec<u8>, String)> = expected
-        .map(|(n, &amount)| addition(register, name, 8 * n as u8, amount))
-        .collect();
+    let mut expected: Vec<(Vec<u8>, String)> = Vec::new();
+    for (n, &amount) in entry.amounts.iter().enumerate() {
+        let place = 8 * n as u8;
+        match entry.term.filter(|term| term.factors[n] != 0) {
+            Some(term) => expected.extend(multiples(register, place, amount, &term, n, code.at)?),
+            None if amount != 0 => expected.push(addition(register, name, place, amount)),
+            None => {}
+        }
+    }
     let len: usize = expected.iter().map(|(bytes, _)| bytes.len()).sum();
-    let behind = code.at + 2 + len as u64;
-    code.expect_short(&[0x74, len as u8], "je @", behind)?;
+    match len {
+        0..=127 => {
+            let behind = code.at + 2 + len as u64;
+            code.expect_short(&[0x74, len as u8], "je @", behind)?;
+        }
+        _ => {
+            let behind = code.at + 6 + len as u64;
+            code.expect_at(&[0x0f, 0x84], "je @", behind)?;
+        }
+    }
     for (bytes, shape) in expected {
         let insn = code.next()?;
         if insn.bytes() != bytes || !insn.shape().starts_with(shape.as_bytes()) {
@@ -95,6 +148,75 @@ fn add(
         }
     }
     Ok(())
+}
+
+/// By x86 number.
+const ALL_NAMES: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15",
+];
+
+/// The addition of a multiple of a register, and of an amount, to the word at a place, and how the instructions read.
+fn multiples(
+    base: u8,
+    place: u8,
+    amount: i32,
+    term: &TermEntry,
+    event: usize,
+    at: u64,
+) -> Result<Vec<(Vec<u8>, String)>, VerifyError> {
+    let name = |register: u8| ALL_NAMES.get(usize::from(register)).copied();
+    let odd = || mismatch(at, "two free registers and another", "others");
+    let is_free = NAMES
+        .get(usize::from(term.spare))
+        .is_some_and(|n| !n.is_empty());
+    let three = [base, term.spare, term.register];
+    let is_own = |n: usize| three.iter().filter(|&&r| r == three[n]).count() == 1;
+    if !is_free || term.register == 4 || !(0..3).all(is_own) {
+        return Err(odd());
+    }
+    let [Some(to), Some(spare), Some(from)] = three.map(name) else {
+        return Err(odd());
+    };
+    let (spare_high, spare_low) = (term.spare / 8, term.spare % 8);
+    let (from_high, from_low) = (term.register / 8, term.register % 8);
+    let factor = term.factors[event];
+    let mut out = Vec::new();
+    let mut push = |parts: &[&[u8]], shape: String| out.push((parts.concat(), shape));
+    let wide = 0x48 + 4 * spare_high + from_high;
+    let both = 0xc0 + 8 * spare_low + from_low;
+    if factor == i64::from(factor as i32) {
+        let number = (factor as i32).to_le_bytes();
+        push(
+            &[&[wide, 0x69, both], &number],
+            format!("imul {spare}, {from}, "),
+        );
+    } else {
+        let number = factor.to_le_bytes();
+        let head = [0x48 + spare_high, 0xb8 + spare_low];
+        push(&[&head, &number], format!("movabs {spare}, "));
+        push(
+            &[&[wide, 0x0f, 0xaf, both]],
+            format!("imul {spare}, {from}"),
+        );
+    }
+    if amount != 0 {
+        let head = [0x48 + spare_high, 0x81, 0xc0 + spare_low];
+        push(&[&head, &amount.to_le_bytes()], format!("add {spare}, "));
+    }
+    let (to_high, to_low) = (base / 8, base % 8);
+    let head = [0x64, 0x48 + 4 * spare_high + to_high, 0x01];
+    match place {
+        0 => push(
+            &[&head, &[8 * spare_low + to_low]],
+            format!("add qword ptr fs:[{to}], {spare}"),
+        ),
+        place => push(
+            &[&head, &[0x40 + 8 * spare_low + to_low, place]],
+            format!("add qword ptr fs:[{to} + {}], {spare}", hexadecimal(place)),
+        ),
+    }
+    Ok(out)
 }
 
 /// The addition of an amount to the word at a place, and how it reads up to the amount.

@@ -5,7 +5,9 @@ mod places;
 use super::error::VerifyError;
 use super::ledger::Ledger;
 use super::view::View;
-use crate::describe::{INCREMENT_LEN, RELAY_LEN, WINDOW_LEN, decode, encodes, identity, sha256};
+use crate::describe::{
+    INCREMENT_LEN, RELAY_LEN, TERM_LEN, WINDOW_LEN, decode, encodes, identity, sha256,
+};
 use goblin::elf::program_header::ProgramHeader;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
@@ -57,6 +59,19 @@ pub(super) struct IncrementEntry {
     pub amounts: [i32; exact::COUNT],
     /// x86 number of the register that is free there; none: it is saved.
     pub scratch: Option<u8>,
+    pub term: Option<TermEntry>,
+}
+
+/// Multiples of a register that are added beside a constant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TermEntry {
+    /// x86 numbers of the register, and of another one beside the scratch register.
+    pub register: u8,
+    pub spare: u8,
+    /// How many of the two are kept on the stack.
+    pub kept: usize,
+    /// For each event.
+    pub factors: [i64; exact::COUNT],
 }
 
 /// A relay, and what leads to it.
@@ -393,6 +408,7 @@ impl<'p> Tables<'p> {
                 place: word(raw, rest + 2, 2)?,
                 amounts,
                 scratch: Some(scratch).filter(|&r| r != u8::MAX),
+                term: None,
             };
             let last = self.increments.last().map(|i| (i.at, i.place));
             if word(raw, rest + 4, 4)? != 0
@@ -402,6 +418,38 @@ impl<'p> Tables<'p> {
                 return Err(damaged());
             }
             self.increments.push(entry);
+        }
+        self.read_terms(new, set)
+    }
+
+    /// Those of the constants beside which multiples of a register are added.
+    fn read_terms(&mut self, new: &View<'_>, set: u32) -> Result<(), VerifyError> {
+        let damaged = || VerifyError::damaged("the table of multiples is damaged");
+        let word = |raw: &[u8], at, len| number(raw, at, len).ok_or_else(damaged);
+        let count = word(self.in_read_only(new, self.tables_end, 8)?, 0, 8)?;
+        let len = count.checked_mul(TERM_LEN).ok_or_else(damaged)?;
+        let table = self.in_read_only(new, self.tables_end + 8, len)?;
+        self.tables_end += 8 + len;
+        for raw in table.chunks_exact(TERM_LEN as usize) {
+            let mut factors = [0; exact::COUNT];
+            for (n, factor) in factors.iter_mut().enumerate() {
+                *factor = word(raw, 8 + 8 * n, 8)?.cast_signed();
+                // What is left of a sum must tell that it has not everything.
+                if *factor != 0 && set >> n & 1 == 0 || *factor & exact::TORN != 0 {
+                    return Err(damaged());
+                }
+            }
+            let term = TermEntry {
+                register: u8::try_from(word(raw, 4, 2)?).map_err(|_| damaged())?,
+                spare: raw[6],
+                kept: usize::from(raw[7]),
+                factors,
+            };
+            let number = word(raw, 0, 4)? as usize;
+            let entry = self.increments.get_mut(number).ok_or_else(damaged)?;
+            if term.kept > 2 || entry.scratch.is_none() || entry.term.replace(term).is_some() {
+                return Err(damaged());
+            }
         }
         Ok(())
     }

@@ -58,7 +58,15 @@
 //! behind:
 //! ```
 //!
-//! Elsewhere it steps over the red zone first and saves rcx, rax and the flags, as for a probe.
+//! Elsewhere it steps over the red zone first and saves rcx, rax and the flags, as for a probe. Constants are in parts of one
+//! ([`exact::PARTS`](crate::event::exact::PARTS)). Where loops begin and end that count their turns by a register, a multiple of that is
+//! added instead:
+//!
+//! ```text
+//!              imul rdx, register, factor             ; another register that is free, or is kept on the stack
+//!              add  rdx, constant
+//!              add  qword ptr fs:[rcx], rdx
+//! ```
 //!
 //! All relative fields are `address of the target - address of the field`, so that nothing needs a relocation.
 
@@ -70,8 +78,8 @@ pub use probe::Probe;
 /// Version of this interface; a runtime library leaves modules of another version alone. The first had 64 bytes for every
 /// site, and stubs that did what ways do; up to the third, trampolines saved all flags; the fourth had a window table
 /// without islands; the eighth had a probe for chunks that begin without a comparison, and no table of constants; the ninth counted
-/// instructions only, and told nothing of constructs in functions that don't count.
-pub const ABI_VERSION: u32 = 10;
+/// instructions only, and told nothing of constructs in functions that don't count; the tenth counted whole numbers.
+pub const ABI_VERSION: u32 = 11;
 
 /// Name of the ELF note (with its terminating NUL, 8 bytes) and of the description's section.
 pub const NOTE_NAME: &[u8; 8] = b"ompfuse\0";

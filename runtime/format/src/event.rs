@@ -27,6 +27,16 @@ pub mod exact {
         ("calls:exact", "calls of functions"),
     ];
 
+    /// A thread's sums are in parts of one: what a loop executes in a turn can then be divided by what its register steps by. A sum that has
+    /// everything is a whole number.
+    pub const PARTS: i64 = 1 << PARTS_BITS;
+
+    /// How many bits that takes.
+    pub const PARTS_BITS: u32 = 9;
+
+    /// Bits that are 0 if a sum has everything, and not while a loop turns that counts when it is left.
+    pub const TORN: i64 = 3;
+
     /// Number of an event.
     pub fn number(name: &str) -> Option<usize> {
         EVENTS.iter().position(|(known, _)| *known == name)

@@ -4,6 +4,9 @@ use crate::{syscall, tls};
 use core::cell::Cell;
 use ompfuse_format::event::exact;
 
+/// Bits that tell.
+const TORN: u64 = exact::TORN.cast_unsigned();
+
 /// A thread's words, of the events that are read.
 #[derive(Debug)]
 pub(super) struct Sums {
@@ -31,19 +34,31 @@ impl Sums {
         &self.events
     }
 
-    /// The sums, read by their own thread.
+    /// The sums, read by their own thread. False if something isn't in them yet that was executed, or is that wasn't: a signal has come in a
+    /// loop that counts when it is left.
     #[inline(always)]
-    pub(super) fn read(&self, out: &mut [u64]) {
+    pub(super) fn read(&self, out: &mut [u64]) -> bool {
+        let mut torn = 0;
         for (place, &event) in out.iter_mut().zip(&self.events) {
             let Some(last) = self.last.get(usize::from(event)) else {
                 continue;
             };
             // SAFETY: the thread's own static thread-local storage, which has a word for each event. Its own code changes it, of which
             // nothing runs meanwhile.
-            let value = unsafe { self.words.add(usize::from(event)).read_volatile() };
-            last.set(value);
-            *place = value;
+            let sum = unsafe { self.words.add(usize::from(event)).read_volatile() };
+            torn |= sum ^ last.replace(sum);
+            *place = sum >> exact::PARTS_BITS;
         }
+        torn & TORN == 0
+    }
+
+    /// Of those that are read, which have never come to have everything: a handler has left a loop that counts when it is left.
+    pub(super) fn torn(&self) -> impl Iterator<Item = bool> {
+        let last = self
+            .events
+            .iter()
+            .map(|&event| self.last.get(usize::from(event)));
+        last.map(|last| last.is_some_and(|last| last.get() & TORN != 0))
     }
 
     /// The sums, read by another thread. The own one may have ended without telling, and its storage may be gone: so the kernel reads.
@@ -65,12 +80,18 @@ impl Sums {
         ];
         // SAFETY: it copies into `values`, or refuses.
         let copied = unsafe { syscall::raw(libc::SYS_process_vm_readv, arguments) };
+        let mut is_whole = true;
         for (place, &event) in out.iter_mut().zip(&self.events) {
             let at = usize::from(event);
-            if let (Some(&value), Some(last)) = (values.get(at), self.last.get(at)) {
-                *place = value.max(last.get());
+            if let (Some(&sum), Some(last)) = (values.get(at), self.last.get(at)) {
+                let last = last.get();
+                // Nobody knows what it has executed of a loop.
+                let is_torn = (sum ^ last) & TORN != 0;
+                is_whole &= !is_torn;
+                let sum = if is_torn { last } else { sum.max(last) };
+                *place = sum >> exact::PARTS_BITS;
             }
         }
-        copied == size_of_val(&values) as isize
+        is_whole && copied == size_of_val(&values) as isize
     }
 }

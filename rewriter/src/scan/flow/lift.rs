@@ -145,11 +145,7 @@ impl Effect {
 
     /// Whether the second part is a constant, and which.
     pub(crate) fn constant(&self, insn: &Instruction) -> Option<u64> {
-        match self.b {
-            Part::Constant(value) => Some(value),
-            Part::Operand(op) => immediate(insn, op),
-            _ => None,
-        }
+        constant_part(insn, self.b)
     }
 
     /// The part that the result is a constant more than, and that constant.
@@ -287,6 +283,15 @@ pub(crate) fn immediate(insn: &Instruction, op: u32) -> Option<u64> {
             | OpKind::Immediate32to64
     )
     .then(|| insn.immediate(op))
+}
+
+/// The constant that a part is.
+pub(crate) fn constant_part(insn: &Instruction, part: Part) -> Option<u64> {
+    match part {
+        Part::Constant(value) => Some(value),
+        Part::Operand(op) => immediate(insn, op),
+        _ => None,
+    }
 }
 
 /// The constant that an instruction adds to this register, of whatever width.

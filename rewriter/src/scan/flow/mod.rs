@@ -6,6 +6,7 @@ mod flags;
 pub(super) mod lift;
 pub(super) mod nearby;
 pub(super) mod ops;
+pub(crate) mod recurrence;
 mod refinement;
 pub(super) mod slots;
 mod step;

@@ -6,7 +6,8 @@ use ompfuse_tests::{command, compile, table};
 use serde_json::Value;
 use std::path::Path;
 
-/// Two loops in two functions. The second one, if `UNKNOWN` is defined, with a jump whose target nobody can tell.
+/// Two loops in two functions. The second one, if `UNKNOWN` is defined, with a jump whose target nobody can tell; if `INSIDE` is, with a
+/// call of code in the same function.
 const TWO: &str = r#"
 #include <stdio.h>
 static double a[4096], b[4096];
@@ -21,6 +22,9 @@ __attribute__((noinline)) void second(void) {
 #ifdef UNKNOWN
         __asm__ volatile("sub $256, %%rsp\n lea 1f(%%rip), %%rax\n push %%rax\n pop %%rdx\n xor $1, %%rdx\n xor $1, %%rdx\n"
                          "jmp *%%rdx\n 1: add $256, %%rsp" : : : "rax", "rdx", "cc", "memory");
+#endif
+#ifdef INSIDE
+        __asm__ volatile("sub $256, %%rsp\n call 1f\n jmp 2f\n 1: ret\n 2: add $256, %%rsp" : : : "cc", "memory");
 #endif
         b[i] = half(b[i]) - i;
     }
@@ -81,8 +85,10 @@ fn functions_that_are_left_out_have_no_count() {
 
 #[test]
 fn functions_that_cannot_count_are_named_with_their_share() {
-    for command in ["gcc -O2", "clang-19 -O2"] {
-        let command = format!("{command} -fopenmp -g -DUNKNOWN");
+    let compilers = ["gcc -O2", "clang-19 -O2"].into_iter();
+    let all = compilers.flat_map(|c| ["UNKNOWN", "INSIDE"].map(|why| (c, why)));
+    for (compiler, why) in all {
+        let command = format!("{compiler} -fopenmp -g -D{why}");
         let Some(program) = compile(TWO, &command) else {
             continue;
         };
