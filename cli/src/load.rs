@@ -3,6 +3,7 @@
 pub(crate) mod baselines;
 pub(crate) mod by_type;
 mod files;
+mod folder;
 mod given;
 pub(crate) mod job;
 mod order;
@@ -17,6 +18,7 @@ mod timeline;
 
 pub(crate) use files::{listed, with_files};
 use files::{read_releasing, read_with};
+pub(crate) use folder::FOLDER_FILE;
 pub(crate) use order::arranged;
 pub(crate) use runs::is_run;
 use runs::runs;
@@ -58,6 +60,11 @@ pub(crate) fn profile(path: &Path, progress: Progress<'_>) -> Result<Profile> {
 /// As [`profile`], but without the execution units, of which there may be many millions. Needs about `memory` bytes.
 pub(crate) fn summary(path: &Path, memory: u64, progress: Progress<'_>) -> Result<Summary> {
     let path = profile_in(path);
+    if folder::is_folder(&path)
+        && let Some(summary) = folder::known(&path)?.into_summary()
+    {
+        return Ok(summary);
+    }
     if path.is_file() {
         let bytes = Bytes::from_owner(input::map(&path)?);
         if bytes.starts_with(PARQUET_MAGIC) {
@@ -149,7 +156,7 @@ pub(crate) fn begun_at(path: &Path) -> Option<f64> {
 /// Hands on the execution units of the profile that a path means, piece by piece; false: it means runs.
 pub(crate) fn units_of_profile(path: &Path, add: &mut dyn FnMut(&XuTable)) -> Result<bool> {
     let profile = profile_in(path);
-    if profile.is_file() {
+    if profile.is_file() || folder::is_folder(&profile) {
         each_piece(&profile, add)?;
         return Ok(true);
     }
@@ -228,7 +235,7 @@ pub(crate) fn check_output(output: &Path, inputs: &[PathBuf]) -> Result<()> {
 pub(crate) enum Source {
     /// A run folder.
     Run(PathBuf),
-    /// A profile, or a table of another recorder.
+    /// A profile, which may be a folder of files, or a table of another recorder.
     File(PathBuf),
 }
 
@@ -325,7 +332,9 @@ fn check_sums(inputs: &[Source]) -> Result<()> {
 fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources = vec![];
     for path in paths {
-        if path.is_dir() {
+        if folder::is_folder(path) {
+            sources.push(Source::File(path.clone()));
+        } else if path.is_dir() {
             sources.extend(runs(path)?.into_iter().map(Source::Run));
         } else {
             given::check(path)?;
@@ -374,6 +383,9 @@ pub(crate) fn instances(path: &Path, progress: Progress<'_>) -> Result<Profile> 
 
 /// A profile or a foreign table.
 fn file(path: &Path) -> Result<Profile> {
+    if folder::is_folder(path) {
+        return folder::profile(path);
+    }
     let bytes = input::map(path)?;
     let cannot = || format!("cannot read {}", path.display());
     if bytes.starts_with(PARQUET_MAGIC) || is_parquet(path) {
@@ -399,12 +411,18 @@ fn is_parquet(path: &Path) -> bool {
 
 /// The summary of a profile.
 fn summary_of(path: &Path) -> Result<Summary> {
+    if folder::is_folder(path) {
+        return Ok(folder::known(path)?.known().clone());
+    }
     let bytes = Bytes::from_owner(input::map(path)?);
     Ok(Profile::summary_from_parquet(bytes)?)
 }
 
 /// A profile or a foreign table, to be read piece by piece.
 pub(crate) fn pieces(path: &Path) -> Result<Pieces> {
+    if folder::is_folder(path) {
+        return folder::pieces(path);
+    }
     let bytes = Bytes::from_owner(input::map(path)?);
     Pieces::open(bytes).with_context(|| format!("cannot read {}", path.display()))
 }

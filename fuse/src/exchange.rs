@@ -4,11 +4,15 @@
 //! Strategies match units of one type with each other only, so groups can be combined on any machine and in any order. The code is that of
 //! [`combine`](crate::combine).
 
+mod folder;
 mod groups;
 mod manifest;
 mod read;
 mod rows;
 
-pub use groups::{GroupBy, GroupError, Groups};
-pub use manifest::{Counted, MANIFEST_VERSION, Manifest, ManifestError, Part, bucket_of};
+pub use folder::{Folder, FolderError, FolderRows};
+pub use groups::{Done, GroupBy, GroupError, Groups};
+pub use manifest::{
+    Counted, MANIFEST_VERSION, Manifest, ManifestError, Part, PartSummary, bucket_of,
+};
 pub use rows::{order, write};

@@ -172,7 +172,7 @@ pub enum ProcessorLimit {
 }
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// What the caller calls it: a folder or file.
     pub name: String,

@@ -2,6 +2,8 @@
 
 equal OMPFUSE UNITS STRATEGY BY PROFILE   two processes get half of the groups each; their result must be the profile's. Prints the rows
 same FOLDER PROFILE                       the same of what an engine has written
+generate FOLDER UNITS RUNS [alike]     tables of as many runs, with 64 types; "alike": three of them count the same, the third is typical
+readers FOLDER PROFILE                 pandas, polars and duckdb read the same of both
 join UNITS PROFILE                        the same by a join in SQL: labels decide
 ranks OMPFUSE UNITS PROFILE...            the same of a job by labels and ranks; each profile is of one rank
 wrong OMPFUSE UNITS KIND                  a process gets something wrong. Prints its status, and what it says
@@ -137,6 +139,39 @@ def same(folder, profile):
     compare([pa.parquet.read_table(file) for file in files], *rows_of_profile(profile))
 
 
+def generate(folder, units, runs, kind=""):
+    """A table of each run: labels are in all of them, behaviour and times are each one's own."""
+    for run in range(int(runs)):
+        events, shift = [f"E{run}_{i}" for i in range(4)], 0
+        if kind == "alike":
+            events = ["A", "B"] if run != 1 else ["C"]
+            shift = [0, 0, 40, 90][run]
+        counts = ", ".join(f"(hash(u * 31 + {run * 7 + i}) % 1000 + {shift})::BIGINT AS {e}" for i, e in enumerate(events))
+        duckdb.sql(
+            f"""COPY (SELECT u % 64 AS type, '0.' || u % 64 || '.' || u // 64 AS label, (hash(u + {run}) % 16)::INT AS thread,
+            (u * 1000)::BIGINT AS t0_ns, (u * 1000 + 500 + hash(u * 3 + {run}) % 400)::BIGINT AS t1_ns, {counts}
+            FROM range({units}) t(u)) TO '{folder}/run-{run}.parquet'"""
+        )
+    print(int(units))
+
+
+def readers(folder, profile):
+    """Counts by others' hands."""
+    import pandas
+    import polars
+
+    events = [n.removeprefix("run:") for n in pa.parquet.read_schema(profile).names if n.startswith("run:")]
+    expected = duckdb.sql(f"SELECT {', '.join(f'sum({chr(34)}{e}{chr(34)})' for e in events)} FROM '{profile}'").fetchall()[0]
+    columns = [f"count:{e}" for e in events]
+    frame = pandas.read_parquet(folder)[columns]
+    lazy = polars.read_parquet(f"{folder}/*.parquet").select(columns)
+    query = f"SELECT {', '.join(f'sum({chr(34)}{c}{chr(34)})' for c in columns)} FROM '{folder}/*.parquet'"
+    for found in (frame.sum(), lazy.sum().row(0), duckdb.sql(query).fetchall()[0]):
+        assert [int(n) for n in found] == [int(n) for n in expected]
+    assert len(frame) == lazy.height
+    print(lazy.height)
+
+
 def compare(tables, expected, events):
     found, expected = sorted_rows(rows_of_groups(tables, events)), sorted_rows(expected)
     for a, b in zip(found, expected):
@@ -203,4 +238,5 @@ if __name__ == "__main__":
     import pyarrow.parquet  # noqa: F401
 
     what, *args = sys.argv[1:]
-    {"equal": equal, "same": same, "join": join, "ranks": ranks, "wrong": wrong}[what](*args)
+    commands = (equal, same, generate, readers, join, ranks, wrong)
+    {command.__name__: command for command in commands}[what](*args)

@@ -1,7 +1,7 @@
 //! `ompfuse combine-groups`.
 
 use crate::strategy::{RELAX, Relax, SEED, Strategy};
-use crate::{input, output};
+use crate::{atomic, input, output};
 use anyhow::{Context, Result, bail};
 use ompfuse_export::groups;
 use ompfuse_fuse::exchange::{GroupBy, Groups, Manifest};
@@ -27,6 +27,12 @@ pub(crate) struct Args {
     /// How bc goes from one grid to the next, coarser one
     #[arg(long, value_enum, default_value_t = RELAX)]
     relax: Relax,
+    /// The run that gives the times
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    first: u16,
+    /// Also write what was combined, and what wasn't, as JSON
+    #[arg(long, value_name = "FILE")]
+    done: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -56,12 +62,19 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let text = input::text(&args.manifest).with_context(cannot)?;
     let manifest: Manifest = serde_json::from_str(&text).with_context(cannot)?;
     let cannot = "cannot combine groups";
-    let mut groups = Groups::new(&manifest, strategy, by).context(cannot)?;
+    let mut groups = Groups::new(&manifest, strategy, by, args.first).context(cannot)?;
     let (input, output) = (io::stdin().lock(), io::BufWriter::new(io::stdout().lock()));
     groups::combine(io::BufReader::new(input), output, &mut groups).context(cannot)?;
-    let (combined, left_over) = groups.counts();
+    let done = groups.into_done();
+    let of_first = done.unmatched.iter().filter(|u| u.run == 0);
     output::remark(format_args!(
-        "{combined} units combined, {left_over} of the first run left over"
+        "{} units combined, {} of the first run left over",
+        done.combined,
+        of_first.map(|u| u.count).sum::<u64>()
     ));
+    if let Some(file) = &args.done {
+        let json = serde_json::to_vec(&done).context("cannot encode what was combined")?;
+        atomic::write(file, &json, 0o644)?;
+    }
     Ok(())
 }

@@ -5,7 +5,10 @@ use crate::output::Usage;
 use crate::{atomic, input, memory, output, progress};
 use anyhow::{Context, Result, bail, ensure};
 use ompfuse_fuse::XuTable;
-use ompfuse_fuse::exchange::{self, Counted, MANIFEST_VERSION, Manifest, Part, bucket_of};
+use ompfuse_fuse::evaluate::Sample;
+use ompfuse_fuse::exchange::{
+    self, Counted, MANIFEST_VERSION, Manifest, Part, PartSummary, bucket_of,
+};
 use ompfuse_fuse::profile::by_type::Scanned;
 use ompfuse_progress::Progress;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +47,19 @@ const PARTS: &str = "parts";
 /// The manifest of all parts.
 const MANIFEST: &str = "manifest.json";
 
+/// Where it is told what is known of parts beside their units.
+const SUMMARIES: &str = "summaries";
+
+/// Units of one of many parts by which a typical run is told, at most.
+const OF_RANK: usize = 1 << 12;
+
+/// The file with what is known of a part beside its units.
+pub(super) fn summary_file(units: &Path, run: u16, part: u32) -> PathBuf {
+    units
+        .join(SUMMARIES)
+        .join(format!("run-{run}-part-{part}.json"))
+}
+
 pub(super) fn run(args: &Args) -> Result<()> {
     let mut runs: Vec<Vec<Source>> = vec![];
     for input in &args.inputs {
@@ -60,8 +76,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return Err(Usage(format!("{last} runs are too many")).into());
     }
     let folder = args.output.join(PARTS);
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    make_folder(&folder)?;
     let bar = progress::whole("partitioning");
     let all: usize = runs.iter().map(Vec::len).sum();
     let each = bar.progress().part(1.0 / all.max(1) as f64);
@@ -82,6 +97,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
         runs.len(),
         manifest.parts.len()
     ))
+}
+
+fn make_folder(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))
 }
 
 /// Writes the manifest of all parts that are there.
@@ -155,10 +175,14 @@ fn partition(args: &Args, run: u16, source: &Source, progress: Progress<'_>) -> 
         );
         return Ok(());
     }
+    load::tell_damage(scanned.summary());
     let mut groups: Groups = BTreeMap::new();
+    let mut sample = Sample::default();
     let mut each = |table: &XuTable, positions: &[u32]| {
         write_buckets(args, &part, table, positions)?;
         count(table, &mut groups);
+        let number = |row: usize| u64::from(part.part) << 32 | u64::from(positions[row]);
+        sample.add_numbered(table, number);
         Ok(())
     };
     let rest = progress.part(1.0 - OF_FIRST);
@@ -170,6 +194,16 @@ fn partition(args: &Args, run: u16, source: &Source, progress: Progress<'_>) -> 
         units,
     };
     part.groups = groups.into_iter().map(counted).collect();
+    if part.groups.iter().any(|g| g.rank.is_some()) {
+        sample.limit(OF_RANK);
+    }
+    let mut summary = scanned.summary().clone();
+    load::analyse(std::slice::from_ref(source), &mut summary)?;
+    let known = PartSummary { summary, sample };
+    let json = serde_json::to_vec(&known).context("cannot encode a summary")?;
+    let file = summary_file(&args.output, run, part.part);
+    make_folder(file.parent().unwrap_or(&args.output))?;
+    atomic::write(&file, &json, 0o644)?;
     // It comes last: whoever finds it finds the units.
     let json = serde_json::to_vec(&part).context("cannot encode a part")?;
     atomic::write(&told, &json, 0o644)
@@ -210,8 +244,7 @@ fn write_buckets(args: &Args, part: &Part, table: &XuTable, positions: &[u32]) -
     for (bucket, rows) in buckets {
         let folder = format!("units/run={}/bucket={bucket}", part.run);
         let folder = args.output.join(folder);
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        make_folder(&folder)?;
         let file = folder.join(format!("part-{}.parquet", part.part));
         atomic::write_with(&file, 0o644, |into| {
             exchange::write(into, table, &rows, &units)

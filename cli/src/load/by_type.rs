@@ -15,6 +15,9 @@ use std::path::Path;
 /// Whether everything fits into so many bytes for sure.
 pub(crate) fn fits(inputs: &[Source], memory: u64) -> Result<bool> {
     let of_file = |path: &Path| {
+        if super::folder::is_folder(path) {
+            return Ok(super::folder::known(path)?.need());
+        }
         let bytes = Bytes::from_owner(input::map(path)?);
         need(&bytes).with_context(|| format!("cannot read {}", path.display()))
     };

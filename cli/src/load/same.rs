@@ -3,9 +3,8 @@
 
 use super::{Source, name, read_with};
 use anyhow::{Result, bail};
-use bytes::Bytes;
 use ompfuse_format::run::RunModule;
-use ompfuse_fuse::{Profile, Summary};
+use ompfuse_fuse::Summary;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -178,12 +177,7 @@ fn origin(input: &Source) -> Option<Origin> {
             });
             read.ok()
         }
-        Source::File(path) => {
-            let bytes = Bytes::from_owner(crate::input::map(path).ok()?);
-            Profile::summary_from_parquet(bytes)
-                .ok()
-                .map(Origin::of_summary)
-        }
+        Source::File(path) => super::summary_of(path).ok().map(Origin::of_summary),
     }
 }
 

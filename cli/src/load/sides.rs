@@ -1,6 +1,6 @@
 //! The sides of a comparison: runs, folders of runs, profiles, jobs, baselines.
 
-use super::{PROFILE_NAME, job, name, runs};
+use super::{PROFILE_NAME, folder, job, name, runs};
 use crate::input;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
@@ -67,9 +67,11 @@ impl Source {
                 (path, profile.summary, profile.xus)
             }
             Source::Profile(path) => {
-                let bytes = Bytes::from_owner(input::map(path)?);
-                let profile = Profile::from_parquet(bytes)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
+                let profile = match folder::is_folder(path) {
+                    true => folder::profile(path)?,
+                    false => Profile::from_parquet(Bytes::from_owner(input::map(path)?))
+                        .with_context(|| format!("cannot read {}", path.display()))?,
+                };
                 progress.advance(1.0);
                 (path, profile.summary, profile.xus)
             }
@@ -85,6 +87,10 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources = vec![];
     for path in paths {
         let profile = path.join(PROFILE_NAME);
+        if folder::is_folder(path) {
+            sources.push(Source::Profile(path.clone()));
+            continue;
+        }
         if let Some(ranks) = job::ranks(path) {
             sources.push(Source::Job(path.clone(), ranks));
             continue;

@@ -9,17 +9,19 @@ use super::transport::Transport;
 use super::{Counts, FLOOR, bounds, pairs_of};
 use crate::table::{EventColumn, XuTable};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Runs that it takes to tell a typical one: of two each is as far from the other.
 pub const ENOUGH: usize = 3;
 /// XUs of a run that are looked at, at most.
 const ROWS: usize = 1 << 17;
 
-/// Counts of one run, as many as are needed to compare it; takes it piece by piece.
-#[derive(Debug, Default)]
+/// Counts of one run, as many as are needed to compare it; takes it piece by piece, in any order if rows are numbered.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     names: Vec<String>,
     /// The events that are looked at; all if there are none here.
+    #[serde(skip)]
     wanted: Vec<String>,
     /// Per event.
     counts: Vec<Vec<u64>>,
@@ -27,6 +29,7 @@ pub struct Sample {
     keys: Vec<u64>,
     /// Rows whose key ends with fewer zero bits are left out.
     zeros: u32,
+    #[serde(skip)]
     seen: u64,
 }
 
@@ -56,6 +59,13 @@ impl Sample {
 
     /// The next rows. Those without some count are left out.
     pub fn add(&mut self, piece: &XuTable) {
+        let seen = self.seen;
+        self.add_numbered(piece, |row| seen + row as u64);
+        self.seen += piece.len() as u64;
+    }
+
+    /// Further rows, which have these numbers in the run: the order in which they come doesn't matter.
+    pub fn add_numbered(&mut self, piece: &XuTable, number: impl Fn(usize) -> u64) {
         if self.names.is_empty() {
             let names = piece.events.iter().map(|e| &e.name);
             let is_wanted = |name: &&String| self.wanted.is_empty() || self.wanted.contains(name);
@@ -68,8 +78,7 @@ impl Sample {
             return;
         }
         for row in 0..piece.len() {
-            self.seen += 1;
-            let key = scattered(self.seen.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let key = scattered((number(row) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             if key.trailing_zeros() < self.zeros || columns.iter().any(|c| c.get(row).is_none()) {
                 continue;
             }
@@ -78,14 +87,52 @@ impl Sample {
                 counts.push(column.values[row]);
             }
             if self.keys.len() > ROWS {
-                self.thin();
+                self.thin(self.zeros + 1);
             }
         }
     }
 
-    /// Leaves out every other row, about.
-    fn thin(&mut self) {
-        self.zeros += 1;
+    /// Takes over another part of the run.
+    pub fn merge(&mut self, other: Sample) {
+        if self.names.is_empty() {
+            *self = other;
+            return;
+        }
+        if other.names != self.names {
+            return; // it has no rows
+        }
+        self.keys.extend(other.keys);
+        for (ours, theirs) in self.counts.iter_mut().zip(other.counts) {
+            ours.extend(theirs);
+        }
+        self.thin(self.zeros.max(other.zeros));
+        while self.keys.len() > ROWS {
+            self.thin(self.zeros + 1);
+        }
+    }
+
+    /// With so many rows, at most.
+    pub fn limit(&mut self, rows: usize) {
+        while self.keys.len() > rows {
+            self.thin(self.zeros + 1);
+        }
+    }
+
+    /// With these events only.
+    #[must_use]
+    pub fn only(self, wanted: &[String]) -> Sample {
+        let of_names = self.names.into_iter().zip(self.counts);
+        let (names, counts) = of_names.filter(|(name, _)| wanted.contains(name)).unzip();
+        Sample {
+            names,
+            counts,
+            ..self
+        }
+    }
+
+    /// Leaves out the rows whose key ends with fewer zero bits.
+    fn thin(&mut self, zeros: u32) {
+        self.zeros = zeros;
         let (keys, zeros) = (&self.keys, self.zeros);
         for counts in &mut self.counts {
             let mut at = keys.iter();
@@ -239,6 +286,27 @@ mod tests {
             }
         }
         assert_eq!(whole.counts, pieces.counts);
+        // Parts in any order give the same.
+        let part = |numbers: std::ops::Range<u64>| {
+            let mut part = Sample::default();
+            for from in numbers.step_by(1000) {
+                part.add_numbered(&table, |row| from + row as u64);
+            }
+            part
+        };
+        let parts = [0..40_000, 40_000..250_000, 250_000..300_000];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+            let mut merged = Sample::default();
+            order
+                .into_iter()
+                .for_each(|at| merged.merge(part(parts[at].clone())));
+            let sorted = |sample: &Sample| {
+                let mut counts = sample.counts[0].clone();
+                counts.sort_unstable();
+                (sample.zeros, counts)
+            };
+            assert_eq!(sorted(&merged), sorted(&whole));
+        }
         assert!(whole.zeros > 0 && (ROWS / 3..=ROWS).contains(&whole.counts[0].len()));
     }
 }

@@ -1,15 +1,18 @@
 //! Groups that come one after the other are combined one after the other.
 
 use super::manifest::{Group, Manifest, ManifestError};
-use super::read::{Columns, Rows};
+use super::read::{Columns, Processes, Rows};
 use super::rows::{Origins, of_rows};
 use crate::combine::{
-    BcError, CellOrder, Combined, combine_bc, combine_ctc, combine_joint, combine_lgl,
+    BcError, CellOrder, Combined, Unmatched, brought_to_front, combine_bc, combine_ctc,
+    combine_joint, combine_lgl, list_unmatched,
 };
 use crate::profile::Strategy;
 use crate::table::XuTable;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 /// What the units of a group have in common.
@@ -90,11 +93,49 @@ pub enum GroupError {
     Arrow(#[from] ArrowError),
 }
 
+/// Entries of what is unmatched that are kept before they are put together.
+const MANY: usize = 1 << 14;
+
+/// What was combined.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// Units that came, of all runs.
+    pub units: u64,
+    /// Units that were combined.
+    pub combined: u64,
+    /// The others. Runs count from the one that gives the times.
+    pub unmatched: Vec<Unmatched>,
+}
+
+impl Done {
+    /// Takes over what was combined elsewhere.
+    pub fn add(&mut self, other: Done) {
+        self.units += other.units;
+        self.combined += other.combined;
+        self.unmatched.extend(other.unmatched);
+        // Groups are many, types and reasons are few.
+        if self.unmatched.len() > MANY {
+            self.unmatched = list_unmatched(std::mem::take(&mut self.unmatched));
+        }
+    }
+
+    /// With one entry for each run, type and reason.
+    #[must_use]
+    pub fn listed(self) -> Done {
+        Done {
+            unmatched: list_unmatched(self.unmatched),
+            ..self
+        }
+    }
+}
+
 /// Combines groups.
 #[derive(Debug)]
 pub struct Groups {
     strategy: Strategy,
     by: GroupBy,
+    /// The run that gives the times.
+    first: u16,
     /// The events of each run.
     runs: Vec<Vec<String>>,
     /// Number of units in each run.
@@ -102,32 +143,44 @@ pub struct Groups {
     done: HashSet<Group>,
     /// The group that goes on, and its units by run.
     open: Option<(Group, Vec<Rows>)>,
-    combined: u64,
-    left_over: u64,
+    combined: Done,
 }
 
 impl Groups {
-    /// Of what was partitioned.
+    /// Of what was partitioned. `first`: the run that gives the times.
     ///
     /// # Errors
     /// [`GroupError`] if parts don't fit together, or the strategy can't go by such groups.
-    pub fn new(manifest: &Manifest, strategy: Strategy, by: GroupBy) -> Result<Groups, GroupError> {
+    pub fn new(
+        manifest: &Manifest,
+        strategy: Strategy,
+        by: GroupBy,
+        first: u16,
+    ) -> Result<Groups, GroupError> {
         match strategy {
             Strategy::BcUnlabelled { .. } => return Err(GroupError::Strategy(strategy.name())),
             Strategy::Lgl => {}
             _ if by == GroupBy::TypeAndRank => return Err(GroupError::Ranks(strategy.name())),
             _ => {}
         }
-        let runs = manifest.runs()?;
+        let mut runs = manifest.runs()?;
+        if usize::from(first) >= runs.len() {
+            return Err(GroupError::Run(first));
+        }
+        let mut expected = manifest.counts(by, runs.len());
+        for counts in expected.values_mut() {
+            brought_to_front(counts, first.into());
+        }
+        brought_to_front(&mut runs, first.into());
         Ok(Groups {
             strategy,
             by,
-            expected: manifest.counts(by, runs.len()),
+            first,
+            expected,
             runs,
             done: HashSet::new(),
             open: None,
-            combined: 0,
-            left_over: 0,
+            combined: Done::default(),
         })
     }
 
@@ -141,11 +194,14 @@ impl Groups {
             name: None,
             rank: None,
         };
-        Ok(self.combine(&group, self.nothing())?.schema())
+        Ok(self.combine(&group, self.nothing())?.0.schema())
     }
 
     fn nothing(&self) -> Vec<Rows> {
-        self.runs.iter().map(|events| Rows::new(events)).collect()
+        self.runs
+            .iter()
+            .map(|events| Rows::new(events, Processes::default()))
+            .collect()
     }
 
     /// Takes in rows, and hands out the groups that end with them.
@@ -153,7 +209,7 @@ impl Groups {
     /// # Errors
     /// [`GroupError`] says what is wrong with the input.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<Vec<RecordBatch>, GroupError> {
-        let columns = Columns::new(batch, &self.runs.concat())?;
+        let columns = Columns::new(batch, &self.runs.concat(), true)?;
         let mut ended = vec![];
         for row in 0..columns.rows() {
             let is_open = |(group, _): &(Group, Vec<Rows>)| columns.is_of(row, group, self.by);
@@ -161,13 +217,32 @@ impl Groups {
                 ended.extend(self.end()?);
                 self.begin(columns.group(row, self.by))?;
             }
-            let run = columns.run(row)?;
+            let run = self.place(columns.run(row)?);
             if let Some((_, rows)) = &mut self.open {
                 let rows = rows.get_mut(usize::from(run)).ok_or(GroupError::Run(run))?;
-                rows.push(&columns, row)?;
+                rows.push(&columns, row, 0)?;
             }
         }
         Ok(ended)
+    }
+
+    /// Where a run is when the first one was brought to the front.
+    fn place(&self, run: u16) -> u16 {
+        match run.cmp(&self.first) {
+            Ordering::Less => run + 1,
+            Ordering::Equal => 0,
+            Ordering::Greater => run,
+        }
+    }
+
+    /// The run at a place.
+    fn run_at(&self, place: usize) -> usize {
+        let first = usize::from(self.first);
+        match place {
+            0 => first,
+            place if place <= first => place - 1,
+            place => place,
+        }
     }
 
     fn begin(&mut self, group: Group) -> Result<(), GroupError> {
@@ -189,33 +264,41 @@ impl Groups {
         let Some((group, rows)) = self.open.take() else {
             return Ok(None);
         };
-        for (run, (rows, &expected)) in rows.iter().zip(&self.expected[&group]).enumerate() {
+        let mut units = 0;
+        for (place, (rows, &expected)) in rows.iter().zip(&self.expected[&group]).enumerate() {
             let found = rows.len() as u64;
+            units += found;
             if found != expected {
                 return Err(GroupError::Count {
                     group: group.to_string(),
-                    run,
+                    run: self.run_at(place),
                     found,
                     expected,
                 });
             }
         }
-        let first = rows.first().map_or(0, Rows::len) as u64;
-        let batch = self.combine(&group, rows)?;
+        let (batch, unmatched) = self.combine(&group, rows)?;
         let combined = batch.num_rows() as u64;
-        self.combined += combined;
-        self.left_over += first - combined;
+        self.combined.add(Done {
+            units,
+            combined,
+            unmatched,
+        });
         self.done.insert(group);
         Ok((combined > 0).then_some(batch))
     }
 
-    /// Number of combined units so far, and of the first run's that are in none.
-    pub fn counts(&self) -> (u64, u64) {
-        (self.combined, self.left_over)
+    /// What was combined.
+    pub fn into_done(self) -> Done {
+        self.combined.listed()
     }
 
     /// The combined units of a group.
-    fn combine(&self, group: &Group, rows: Vec<Rows>) -> Result<RecordBatch, GroupError> {
+    fn combine(
+        &self,
+        group: &Group,
+        rows: Vec<Rows>,
+    ) -> Result<(RecordBatch, Vec<Unmatched>), GroupError> {
         let tables = rows.into_iter().map(|rows| rows.finish(group));
         let (tables, units): (Vec<XuTable>, Vec<Vec<i64>>) = tables.unzip();
         let refs: Vec<&XuTable> = tables.iter().collect();
@@ -245,7 +328,8 @@ impl Groups {
             runs: combined.origins,
             units: of_events,
         };
-        Ok(of_rows(&combined.table, &all, &first, Some(&origins))?)
+        let batch = of_rows(&combined.table, &all, &first, Some(&origins))?;
+        Ok((batch, combined.unmatched))
     }
 }
 

@@ -1,8 +1,10 @@
 //! What was partitioned: how many units each group has, so that whoever combines it sees that it is whole.
 
 use super::GroupBy;
+use crate::evaluate::Sample;
+use crate::summary::Summary;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Version of the manifest, and of the columns.
@@ -52,6 +54,15 @@ pub struct Counted {
     pub units: u64,
 }
 
+/// What is known of a part beside its units.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartSummary {
+    /// As a profile has it.
+    pub summary: Summary,
+    /// What tells whether its run is typical.
+    pub sample: Sample,
+}
+
 /// Why parts don't fit together.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -85,6 +96,18 @@ pub enum ManifestError {
         one: String,
         /// Another part.
         other: String,
+    },
+    /// A part of one run is in no other.
+    #[error(
+        "run {run} has no part {part}, and run {other} has it: partition that rank of run {run}, too"
+    )]
+    Part {
+        /// The run that lacks it.
+        run: u16,
+        /// Number of the part.
+        part: u32,
+        /// The run that has it.
+        other: u16,
     },
     /// There is a later run, and not this one.
     #[error("run {0} is missing: partition it into the same folder")]
@@ -138,12 +161,37 @@ impl Manifest {
                 });
             }
         }
+        self.check_parts()?;
         let last = runs.keys().next_back().copied().unwrap_or(0);
         let run = |at: u16| {
             let part = runs.get(&at).ok_or(ManifestError::Missing(at))?;
             Ok(part.events.clone())
         };
         (0..=last).map(run).collect()
+    }
+
+    /// All runs have the same ranks.
+    fn check_parts(&self) -> Result<(), ManifestError> {
+        let mut of_runs: BTreeMap<u16, BTreeSet<u32>> = BTreeMap::new();
+        for part in &self.parts {
+            of_runs.entry(part.run).or_default().insert(part.part);
+        }
+        let largest = of_runs.iter().max_by_key(|(_, parts)| parts.len());
+        let Some((&other, most)) = largest.filter(|(_, parts)| parts.len() > 1) else {
+            return Ok(());
+        };
+        for (&run, parts) in &of_runs {
+            if let Some(&part) = most.difference(parts).next() {
+                return Err(ManifestError::Part { run, part, other });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether each run is one part.
+    pub fn is_whole(&self) -> bool {
+        let runs: BTreeSet<u16> = self.parts.iter().map(|p| p.run).collect();
+        runs.len() == self.parts.len()
     }
 
     /// For each group the number of its units in each of so many runs.

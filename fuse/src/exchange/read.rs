@@ -22,8 +22,9 @@ pub(super) struct Columns {
 }
 
 const TEXTS: [&str; 4] = ["module", "type", "label", "kind"];
+const RUN: &str = "run";
 const NUMBERS: [&str; 16] = [
-    "run",
+    RUN,
     "rank",
     "unit",
     "hash_high",
@@ -42,13 +43,14 @@ const NUMBERS: [&str; 16] = [
 ];
 
 impl Columns {
-    /// With the counts of these events.
-    pub(super) fn new(batch: &RecordBatch, events: &[String]) -> Result<Columns, GroupError> {
-        let column = |name: &str| {
-            let missing = || GroupError::Column(name.to_owned());
-            batch.column_by_name(name).ok_or_else(missing)
-        };
-        let number = |name: &str| numbers(name, column(name)?);
+    /// With the counts of these events. `has_run`: units of runs, not of a result.
+    pub(super) fn new<'e>(
+        batch: &RecordBatch,
+        events: impl IntoIterator<Item = &'e String>,
+        has_run: bool,
+    ) -> Result<Columns, GroupError> {
+        let column = |name: &str| column(batch, name);
+        let number = |name: &str| number_column(batch, name);
         let text = |name: &'static str| -> Result<_, GroupError> {
             Ok((name, texts(name, column(name)?)?))
         };
@@ -61,10 +63,11 @@ impl Columns {
             rows: batch.num_rows(),
             texts: (TEXTS.into_iter().map(text)).collect::<Result<_, GroupError>>()?,
             numbers: (NUMBERS.into_iter())
+                .filter(|name| has_run || *name != RUN)
                 .map(|name| Ok((name, number(name)?)))
                 .collect::<Result<_, GroupError>>()?,
             disturbed: marks?.clone(),
-            counts: (events.iter().map(count)).collect::<Result<_, GroupError>>()?,
+            counts: (events.into_iter().map(count)).collect::<Result<_, GroupError>>()?,
         })
     }
 
@@ -72,17 +75,17 @@ impl Columns {
         self.rows
     }
 
-    fn text(&self, name: &str, row: usize) -> Option<&str> {
+    pub(super) fn text(&self, name: &str, row: usize) -> Option<&str> {
         let (_, texts) = self.texts.iter().find(|(known, _)| *known == name)?;
         texts.is_valid(row).then(|| texts.value(row))
     }
 
-    fn number(&self, name: &str, row: usize) -> Option<i64> {
+    pub(super) fn number(&self, name: &str, row: usize) -> Option<i64> {
         let (_, numbers) = self.numbers.iter().find(|(known, _)| *known == name)?;
         numbers.is_valid(row).then(|| numbers.value(row))
     }
 
-    fn whole<T: TryFrom<i64>>(&self, name: &str, row: usize) -> Result<T, GroupError> {
+    pub(super) fn whole<T: TryFrom<i64>>(&self, name: &str, row: usize) -> Result<T, GroupError> {
         let number = self.number(name, row);
         let known = number.and_then(|n| T::try_from(n).ok());
         known.ok_or_else(|| GroupError::Value {
@@ -97,7 +100,7 @@ impl Columns {
     }
 
     pub(super) fn run(&self, row: usize) -> Result<u16, GroupError> {
-        self.whole("run", row)
+        self.whole(RUN, row)
     }
 
     /// Whether a row is of a group; it makes no text.
@@ -133,6 +136,16 @@ fn numbers(name: &str, array: &ArrayRef) -> Result<Int64Array, GroupError> {
     Ok(narrow.iter().map(|n| n.map(i64::from)).collect())
 }
 
+fn column<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b ArrayRef, GroupError> {
+    let missing = || GroupError::Column(name.to_owned());
+    batch.column_by_name(name).ok_or_else(missing)
+}
+
+/// The column of this name.
+pub(super) fn number_column(batch: &RecordBatch, name: &str) -> Result<Int64Array, GroupError> {
+    numbers(name, column(batch, name)?)
+}
+
 fn texts(name: &str, array: &ArrayRef) -> Result<StringArray, GroupError> {
     if let Some(texts) = array.as_string_opt::<i32>() {
         return Ok(texts.clone());
@@ -142,26 +155,39 @@ fn texts(name: &str, array: &ArrayRef) -> Result<StringArray, GroupError> {
     Ok(long.iter().collect())
 }
 
-/// Units of one group and run.
+/// Processes, as they come.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    list: Vec<ProcessId>,
+    /// Where they are, by part and number.
+    places: HashMap<(i64, i64), u16>,
+}
+
+/// Units of one group and run, or of a result.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     table: XuTable,
     labels: Labels,
     units: Vec<i64>,
-    /// Where processes are in the table, by part and number.
-    processes: HashMap<(i64, i64), u16>,
+    processes: Processes,
 }
 
 impl Rows {
-    /// Of a run with these events.
-    pub(super) fn new(events: &[String]) -> Rows {
-        let mut rows = Rows::default();
+    /// With these events. `processes`: those that are known.
+    pub(super) fn new<'e>(
+        events: impl IntoIterator<Item = &'e String>,
+        processes: Processes,
+    ) -> Rows {
+        let mut rows = Rows {
+            processes,
+            ..Rows::default()
+        };
         let event = |name: &String| EventColumn {
             name: name.clone(),
             values: vec![],
             present: None,
         };
-        rows.table.events = events.iter().map(event).collect();
+        rows.table.events = events.into_iter().map(event).collect();
         rows
     }
 
@@ -169,15 +195,20 @@ impl Rows {
         self.units.len()
     }
 
-    /// Takes in a row.
-    pub(super) fn push(&mut self, columns: &Columns, row: usize) -> Result<(), GroupError> {
+    /// Takes in a row. `site`: where its type is, if it is known.
+    pub(super) fn push(
+        &mut self,
+        columns: &Columns,
+        row: usize,
+        site: u32,
+    ) -> Result<(), GroupError> {
         let at = self.len();
         let unit: i64 = columns.whole("unit", row)?;
         let process = self.process(columns, row, unit)?;
         let label = self.label(columns, row)?;
         let table = &mut self.table;
         let is_known = columns.text("type", row).is_some();
-        table.site.push(if is_known { 0 } else { u32::MAX });
+        table.site.push(if is_known { site } else { u32::MAX });
         table.label.push(label);
         let kind = columns.text("kind", row);
         let named = |c: &Construct| Some(c.name()) == kind;
@@ -233,18 +264,26 @@ impl Rows {
 
     fn process(&mut self, columns: &Columns, row: usize, unit: i64) -> Result<u16, GroupError> {
         let number = (unit >> 32, columns.whole("process_number", row)?);
-        if let Some(&known) = self.processes.get(&number) {
+        if let Some(&known) = self.processes.places.get(&number) {
             return Ok(known);
         }
-        let position = self.table.processes.len();
+        let position = self.processes.list.len();
         let position = u16::try_from(position).map_err(|_| GroupError::Processes)?;
-        self.table.processes.push(ProcessId {
+        self.processes.list.push(ProcessId {
             pid: columns.whole("process", row)?,
             mpi_rank: columns.rank(row),
             ordinal: columns.whole("process_ordinal", row)?,
         });
-        self.processes.insert(number, position);
+        self.processes.places.insert(number, position);
         Ok(position)
+    }
+
+    /// The table as it is, with these sites, and the processes that are known now.
+    pub(super) fn into_table(mut self, sites: Arc<Vec<Site>>) -> (XuTable, Processes) {
+        self.table.labels = Arc::new(self.labels);
+        self.table.sites = sites;
+        self.table.processes.clone_from(&self.processes.list);
+        (self.table, self.processes)
     }
 
     /// The table in the order of the run, and what identifies its rows.
@@ -255,6 +294,7 @@ impl Rows {
         };
         self.table.labels = Arc::new(self.labels);
         self.table.sites = Arc::new(vec![site]);
+        self.table.processes = self.processes.list;
         let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
         order.sort_by_key(|&row| self.units[row as usize]);
         let units = order.iter().map(|&row| self.units[row as usize]).collect();

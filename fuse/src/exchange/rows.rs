@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// What an event's columns begin with.
 pub(super) const COUNT: &str = "count:";
 const RUN: &str = "run:";
-const UNIT: &str = "unit:";
+pub(super) const UNIT: &str = "unit:";
 
 /// Rows that are made columns at once.
 const AT_ONCE: usize = 1 << 16;

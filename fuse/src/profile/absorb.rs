@@ -24,7 +24,7 @@ fn stat_key(sites: &[Site], stat: &RegionStat) -> StatKey {
 impl Summary {
     /// Takes over what another input's summary has beyond this one: events and their totals per region, and its runs,
     /// which get numbers from `base`.
-    pub(super) fn absorb(&mut self, other: Summary, base: u16) {
+    pub(crate) fn absorb(&mut self, other: Summary, base: u16) {
         self.absorb_region_parts(&other, base);
         for module in &other.modules {
             let name = |m: &ModuleSummary| m.build_id.clone().unwrap_or_else(|| m.path.clone());

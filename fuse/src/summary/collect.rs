@@ -15,6 +15,7 @@ use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::{Mechanism, Outcome, without_addresses};
 use ompfuse_progress::Progress;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 impl Summary {
@@ -198,7 +199,8 @@ pub(super) fn own_times(run: &Run, threads: &[u64]) -> Vec<OwnTime> {
 #[derive(Debug, Default)]
 pub(crate) struct TableSums {
     groups: Groups,
-    threads: HashSet<u32>,
+    /// Numbers of threads of all processes together.
+    threads: HashMap<(u16, u32), u32>,
     xus: u64,
 }
 
@@ -213,14 +215,24 @@ impl TableSums {
                 path: Paths::ROOT,
             };
             let numbers = xu_numbers(table, row);
-            let thread = table.thread[row];
+            let thread = self.thread(table, row);
             let group = self
                 .groups
                 .add(key, thread, numbers, (&table.events, &[]), row);
             group.single += 1;
         }
-        self.threads.extend(&table.thread);
         self.xus += table.len() as u64;
+    }
+
+    /// The number of a row's thread: that of a foreign table, or one among all processes.
+    fn thread(&mut self, table: &XuTable, row: usize) -> u32 {
+        let thread = (table.process[row], table.thread[row]);
+        let next = self.threads.len() as u32;
+        match self.threads.entry(thread) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) if table.construct[row].is_none() => *new.insert(thread.1),
+            Entry::Vacant(new) => *new.insert(next),
+        }
     }
 
     /// The summary. `last`: the last piece, which has all sites. `name`: what the user calls it.

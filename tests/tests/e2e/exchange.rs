@@ -1,7 +1,9 @@
 //! Units for engines: partitioned, fed to processes in groups, and combined as `combine` does it, unit by unit.
 
+mod spark;
+
 use super::ranks::{self, IMPLEMENTATIONS};
-use ompfuse_tests::{command, has, process, skip, target};
+use ompfuse_tests::{command, process, skip, target};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -147,6 +149,17 @@ fn ranks_are_partitioned_by_themselves() {
         refused.errors().contains("other events or buckets"),
         "{refused:?}"
     );
+    let line = format!("{launcher} -n 1 \"$OMPFUSE\" record --events none -o less/%r -- ./ranks");
+    ranks::run(folder.path(), &line).ok(&line);
+    partition("less/0 --run 1 -o one-by-one").ok("a run without a rank");
+    let line = "\"$OMPFUSE\" combine --engine spark one-by-one -o result";
+    let refused = ranks::run(folder.path(), line);
+    let errors = refused.errors();
+    assert!(
+        errors.contains("run 1 has no part 1, and run 0 has it: partition that rank of run 1, too"),
+        "{refused:?}"
+    );
+    assert_eq!(errors.lines().count(), 1, "{refused:?}");
     let refused = partition("-o nothing");
     assert!(refused.errors().contains("has no part"), "{refused:?}");
 }
@@ -186,103 +199,6 @@ fn what_is_not_whole_is_refused() {
     }
 }
 
-/// The interpreter with Spark, which `tests/run.sh engine` installs.
-fn spark() -> Option<PathBuf> {
-    let python = target().0.join("foreign/spark/python/bin/python");
-    if !python.is_file() || !has("java") {
-        skip("Spark is not installed (tests/run.sh engine)");
-        return None;
-    }
-    Some(python)
-}
-
-/// Spark brings groups together; the result is that of `combine`, by labels and by behaviour. What it reads back with is not ours.
-#[test]
-#[ignore = "tests/run.sh engine"]
-fn spark_combines_as_one_process_does() {
-    let (Some(python), Some(spark)) = (python(), spark()) else {
-        return;
-    };
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuse/tests/data");
-    let folder = tempfile::tempdir().expect("there is room for units");
-    let name = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
-    for (strategy, prefix) in [("lgl", "a_lgl_in_"), ("joint", "a_bc_in_0")] {
-        let inputs: Vec<PathBuf> = (1..=4)
-            .map(|i| data.join(format!("{prefix}{i}.csv")))
-            .collect();
-        let [units, result, profile] =
-            ["units", "result", "profile.parquet"].map(|n| name(&format!("{strategy}-{n}")));
-        let with_spark = |args: &[&str]| {
-            let mut command = command::with_threads(2);
-            command.env("OMPFUSE_PYTHON", &spark).args(args);
-            process::run(&mut command)
-        };
-        let mut partition = command::with_threads(2);
-        partition
-            .arg("partition")
-            .args(&inputs)
-            .args(["-o", &units]);
-        process::run(&mut partition).ok("partition");
-        let mut combine = command::with_threads(2);
-        combine
-            .arg("combine")
-            .args(&inputs)
-            .args(["--strategy", strategy, "-o", &profile]);
-        process::run(&mut combine).ok("combine");
-        let engine = [
-            "combine",
-            "--engine",
-            "spark:local[2]",
-            "--strategy",
-            strategy,
-            &units,
-            "-o",
-            &result,
-        ];
-        let said = with_spark(&engine).ok(strategy);
-        let rows = script(&python, &["same", &result, &profile]);
-        assert!(
-            said.text().contains(&format!("{rows} execution units")),
-            "{said:?}"
-        );
-        // It is not written again, and a worker's error is a line.
-        let again = with_spark(&engine);
-        assert!(again.errors().contains("it is there already"), "{again:?}");
-        let text = std::fs::read_to_string(Path::new(&units).join("manifest.json"))
-            .expect("it was written");
-        let mut manifest: Value = serde_json::from_str(&text).expect("it is JSON");
-        let count = &mut manifest["parts"][0]["groups"][0]["units"];
-        *count = (count.as_u64().expect("a number") + 1).into();
-        std::fs::write(
-            Path::new(&units).join("manifest.json"),
-            manifest.to_string(),
-        )
-        .expect("it can be written");
-        let other = name("other");
-        let failed = with_spark(&[
-            "combine",
-            "--engine",
-            "spark:local[2]",
-            "--strategy",
-            strategy,
-            &units,
-            "-o",
-            &other,
-        ]);
-        assert_eq!(failed.status, 1, "{failed:?}");
-        let errors = failed.errors();
-        let own: Vec<&str> = errors
-            .lines()
-            .filter(|l| l.starts_with("ompfuse: cannot"))
-            .collect();
-        assert!(
-            matches!(&own[..], [line] if line.contains("and the manifest has")),
-            "{failed:?}"
-        );
-        assert!(!Path::new(&other).exists());
-    }
-}
-
 /// What Spark needs is told where it is missing; nothing is written.
 #[test]
 fn an_engine_says_what_it_needs() {
@@ -309,7 +225,7 @@ fn an_engine_says_what_it_needs() {
             .contains("has no pyspark; `pip install pyspark pyarrow`"),
         "{said:?}"
     );
-    let said = run(&[], &units);
+    let said = run(&["--strategy", "bc-unlabelled"], &units);
     assert!(
         said.errors()
             .contains("name --strategy lgl, joint, ctc or bc"),

@@ -1,12 +1,15 @@
 //! `ompfuse combine --engine`: units that were partitioned are combined by an engine that runs on many machines.
 
+mod plan;
+mod result;
+
 use super::Args;
-use crate::strategy::Strategy;
 use crate::{input, output};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
+use ompfuse_fuse::Strategy;
 use ompfuse_fuse::exchange::Manifest;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -43,12 +46,6 @@ pub(super) fn parse(text: &str) -> Result<Engine, String> {
     Ok(Engine { master })
 }
 
-/// What the script prints.
-#[derive(Deserialize)]
-struct Told {
-    xus: u64,
-}
-
 #[derive(Serialize)]
 struct Answer<'a> {
     output: &'a Path,
@@ -74,7 +71,8 @@ pub(super) fn run(args: &Args, engine: &Engine) -> Result<()> {
         into.display()
     );
     let manifest = manifest_of(units)?;
-    let by = by(args.strategy, &manifest)?;
+    let plan = plan::plan(args, units, &manifest)?;
+    let by = by(plan.strategy, &manifest);
     if by == "type" {
         tell_large(&manifest);
     }
@@ -82,22 +80,22 @@ pub(super) fn run(args: &Args, engine: &Engine) -> Result<()> {
         std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
     };
     let python = std::env::var_os(PYTHON).map_or_else(|| PathBuf::from("python3"), PathBuf::from);
-    let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
-        value().map_or_else(String::new, |v| v.get_name().to_owned())
-    };
+    let relax = args.relax.to_possible_value();
+    let relax = relax.map_or_else(String::new, |v| v.get_name().to_owned());
+    let partial = result::partial(into);
     let mut child = Command::new(&python)
         .arg("-")
         .arg("--ompfuse")
         .arg(std::env::current_exe().context("cannot find this command")?)
         .arg("--units")
         .arg(absolute(units)?)
-        .arg("--output")
-        .arg(absolute(into)?)
+        .arg("--folder")
+        .arg(absolute(&partial)?)
         .args(["--master", &engine.master, "--by", by])
-        .args(["--strategy", &name(&|| args.strategy.to_possible_value())])
-        .args(["--relax", &name(&|| args.relax.to_possible_value())])
+        .args(["--strategy", plan.strategy.name(), "--relax", &relax])
+        .args(["--first", &plan.first.to_string()])
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
+        .stdout(Stdio::null())
         .spawn()
         .with_context(|| {
             format!(
@@ -109,19 +107,17 @@ pub(super) fn run(args: &Args, engine: &Engine) -> Result<()> {
         // If it doesn't read it, its status says so.
         let _ = stdin.write_all(SCRIPT.as_bytes());
     }
-    let said = child.wait_with_output().context("cannot wait for Spark")?;
-    if !said.status.success() {
+    let status = child.wait().context("cannot wait for Spark")?;
+    if !status.success() {
         // It has said why.
         return Err(output::SaidAlready.into());
     }
-    let lines = String::from_utf8_lossy(&said.stdout);
-    let told: Told = serde_json::from_str(lines.lines().last().unwrap_or_default())
-        .context("cannot read what the script for Spark prints")?;
-    let first = units_of(&manifest, |run| run == 0);
+    let xus = result::finish(&partial, into, units, &manifest, &plan)?;
+    let first = units_of(&manifest, |run| run == plan.first);
     let answer = Answer {
         output: into,
-        xus: told.xus,
-        left_over: first.saturating_sub(told.xus),
+        xus,
+        left_over: first.saturating_sub(xus),
     };
     if args.format.is_json() {
         return output::print_json(&answer);
@@ -149,14 +145,11 @@ fn manifest_of(units: &Path) -> Result<Manifest> {
 }
 
 /// What groups have in common: where labels decide, each rank is one.
-fn by(strategy: Strategy, manifest: &Manifest) -> Result<&'static str> {
+fn by(strategy: Strategy, manifest: &Manifest) -> &'static str {
     let mut groups = manifest.parts.iter().flat_map(|p| &p.groups);
     match strategy {
-        Strategy::Lgl if groups.any(|g| g.rank.is_some()) => Ok("rank"),
-        Strategy::Lgl | Strategy::Joint | Strategy::Ctc | Strategy::Bc => Ok("type"),
-        Strategy::Default | Strategy::BcUnlabelled | Strategy::Instances => {
-            bail!("an engine combines by groups: name --strategy lgl, joint, ctc or bc")
-        }
+        Strategy::Lgl if groups.any(|g| g.rank.is_some()) => "rank",
+        _ => "type",
     }
 }
 

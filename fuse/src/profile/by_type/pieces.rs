@@ -3,6 +3,7 @@
 use super::super::ProfileError;
 use super::super::parquet::ProfileRows;
 use super::{Scan, Scanned};
+use crate::exchange::{Folder, FolderError, FolderRows};
 use crate::table::{COUNT, CsvRows, ParquetRows, ROW, TableError, XuTable};
 use bytes::{Buf, Bytes};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -40,6 +41,7 @@ enum Format {
     Csv(Box<CsvRows<bytes::buf::Reader<Bytes>>>),
     Table(Box<ParquetRows>),
     Profile(Box<ProfileRows>, Vec<u16>),
+    Folder(Box<FolderRows>),
 }
 
 /// A file that can't be read piece by piece.
@@ -51,6 +53,9 @@ pub enum PieceError {
     /// Another recorder's table.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// A profile in several files.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
 }
 
 impl Pieces {
@@ -60,6 +65,17 @@ impl Pieces {
     /// [`PieceError`] says what it is instead.
     pub fn open(bytes: Bytes) -> Result<Pieces, PieceError> {
         Pieces::with_limit(bytes, PIECE)
+    }
+
+    /// Of a profile in several files.
+    ///
+    /// # Errors
+    /// [`PieceError`] if one of them is damaged.
+    pub fn of_folder(folder: Folder, files: Vec<Bytes>) -> Result<Pieces, PieceError> {
+        Ok(Pieces {
+            format: Format::Folder(Box::new(FolderRows::new(folder, files, PIECE)?)),
+            limit: PIECE,
+        })
     }
 
     pub(super) fn with_limit(bytes: Bytes, limit: usize) -> Result<Pieces, PieceError> {
@@ -91,6 +107,7 @@ impl Pieces {
                 }
                 table
             }
+            Format::Folder(rows) => rows.read()?,
         })
     }
 
@@ -100,18 +117,23 @@ impl Pieces {
     /// [`PieceError`] says where it is broken.
     pub fn scan(mut self, name: &str) -> Result<Scanned, PieceError> {
         let mut scan = Scan::default();
-        loop {
+        let last = loop {
             let piece = self.read()?;
-            match self.format {
+            match &self.format {
                 Format::Profile(..) => scan.add(&piece),
+                Format::Folder(rows) if rows.is_whole() => scan.add(&piece),
                 _ => scan.add_with_sums(&piece),
             }
             if piece.is_empty() {
-                break;
+                break piece;
             }
-        }
+        };
         let known = match self.format {
             Format::Profile(rows, origins) => Some((rows.into_summary(), origins)),
+            Format::Folder(rows) => {
+                let sums = std::mem::take(&mut scan.sums);
+                Some(rows.into_known(sums, name, &last))
+            }
             _ => None,
         };
         Ok(scan.finish(name, known))
