@@ -41,7 +41,7 @@ fn the_first_command_of_the_readme_works() {
             .args(["profile", "-o"])
             .arg(folder.path().join("out"))
             .arg("--")
-            .arg(&path);
+            .args([path.as_os_str(), "28".as_ref()]);
         let output = process::run(&mut command).ok("profile");
         assert!(
             output.text().ends_with("\nright\n"),
