@@ -193,7 +193,7 @@ impl Instances {
             if let Some(&at) = place.get(&(node, thread))
                 && let Some(instance) = instances.get_mut(&node)
             {
-                instance.parts[at].busy_ns += xus.own_ns[row];
+                add(&mut instance.parts[at].busy_ns, xus.own_ns[row]);
             }
         }
         for row in (0..rows.len()).filter(|&row| is_busy(rows.construct[row])) {
@@ -202,7 +202,7 @@ impl Instances {
             if let Some(&at) = place.get(&(node, thread))
                 && let Some(instance) = instances.get_mut(&node)
             {
-                instance.parts[at].busy_ns += rows.own_ns[row];
+                add(&mut instance.parts[at].busy_ns, rows.own_ns[row]);
             }
         }
         let mut executed = |parent: u32, thread: ThreadKey, begin: i64, end: i64, own_ns: u64| {
@@ -215,7 +215,7 @@ impl Instances {
             };
             let part = &mut instance.parts[at];
             if begin >= part.end && end <= instance.join {
-                part.tail_ns += own_ns;
+                add(&mut part.tail_ns, own_ns);
                 instance.last = instance.last.max(end);
             }
         };
@@ -250,6 +250,11 @@ impl Instances {
             );
         }
     }
+}
+
+/// Adds times, which may be anything in damaged records.
+fn add(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns);
 }
 
 /// By process and number of a thread its position in the run's threads.

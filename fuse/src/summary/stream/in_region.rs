@@ -118,7 +118,7 @@ impl InRegion {
         for entry in self.entries.iter().filter(|e| is_busy(e.what.construct)) {
             for (thread, sums) in &entry.threads {
                 match threads.iter_mut().find(|(t, _)| t == thread) {
-                    Some((_, ns)) => *ns += sums.totals.own,
+                    Some((_, ns)) => *ns = ns.saturating_add(sums.totals.own),
                     None => threads.push((*thread, sums.totals.own)),
                 }
             }

@@ -260,7 +260,7 @@ impl Regions {
         let parts = &mut region.instance.parts;
         let part = parts.iter_mut().find(|p| p.thread == key);
         if let Some(part) = part.filter(|p| begin >= p.end && !is_late) {
-            part.tail_ns += own_ns;
+            part.tail_ns = part.tail_ns.saturating_add(own_ns);
             region.tail_until = region.tail_until.max(end);
             region.instance.last = region.instance.last.max(end);
         }
