@@ -32,7 +32,7 @@ int main(void)
 #ifndef VALUE
 #define VALUE 1
 #endif
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < 16; round++) {
         _Pragma("omp parallel for schedule(dynamic, VALUE)") for (int i = 0; i < N; i++) out[i] += work(2); /* place */
     }
 #elif defined(COARSE)
@@ -62,7 +62,7 @@ int main(void)
 #ifndef VALUE
 #define VALUE 1
 #endif
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < 32; round++) {
         #pragma omp parallel
         #pragma omp single
         _Pragma("omp taskloop grainsize(VALUE)") for (int i = 0; i < 20000; i++) out[i] += work(20); /* place */

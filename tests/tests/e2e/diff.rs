@@ -1,5 +1,6 @@
 //! Comparisons as people and programs read them. What is matched: `matching`; what fails a pipeline: `pipeline`.
 
+mod explained;
 mod kinship;
 mod turns;
 mod waits;

@@ -108,12 +108,19 @@ const CLASSES: [Quantity; 4] = [
 ];
 
 /// The share of a certain change in time that a change of what is executed makes if the rate is what it was: both as ratios, since they
-/// multiply. `None` where they go apart, or more changed than the time shows.
+/// multiply. More than all of it is all, within the interval of the change in time. `None` where they go apart, or more changed than the
+/// time shows.
 fn explained(work: Option<&Change>, executed: &Change) -> Option<f64> {
     let work = work.filter(|w| w.finding == Finding::Changed)?;
-    let ratio = |change: &Change| Some((1.0 + change.change?).ln());
-    let share = ratio(executed)? / ratio(work)?;
-    (share > 0.0 && share <= 1.0).then_some(share)
+    let executed = executed.change?;
+    let of = |change: f64| executed.ln_1p() / change.ln_1p();
+    let share = of(work.change?);
+    let ends = work.interval.map(|i| [of(i.low), of(i.high)]);
+    let is_all = ends.is_some_and(|ends| ends.iter().any(|share| (0.0..=1.0).contains(share)));
+    match share {
+        _ if share > 1.0 && is_all => Some(1.0),
+        _ => (share > 0.0 && share <= 1.0).then_some(share),
+    }
 }
 
 /// What is said of the program's own code in a region, and how many seconds that is about.
@@ -130,7 +137,10 @@ fn of_code(pair: &Pair) -> Option<(f64, String)> {
             // Where no time was compared it is all that there is.
             let size = seconds.unwrap_or(f64::INFINITY);
             let share = explained(work, change).map_or_else(String::new, |share| {
-                let share = percent(share);
+                let share = match share {
+                    1.0 => "all".to_owned(),
+                    _ => percent(share),
+                };
                 format!(" ({share} of its change in time, if each takes as long as before)")
             });
             Some((
