@@ -248,10 +248,10 @@ fn runs_without_a_change_raise_no_alarm() {
     }
 }
 
-/// Threads wait at a barrier for one that sleeps: so much that it is found on any machine.
+/// Threads wait at a barrier for one that sleeps: some 300 times, longer than everything else takes, so that it is found on any machine.
 const BARRIER: &str = "        extern int usleep(unsigned), omp_get_thread_num(void);
         if (omp_get_thread_num() == 0)
-            usleep(1000);
+            usleep(5000);
 #pragma omp barrier
 ";
 

@@ -163,3 +163,41 @@ fn of_code(pair: &Pair) -> Option<(f64, String)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Interval;
+
+    fn change(change: f64, around: f64) -> Change {
+        let interval = (around > 0.0).then_some(Interval {
+            low: change - around,
+            high: change + around,
+            level: 0.95,
+        });
+        Change {
+            quantity: Quantity::Work,
+            a: Some(1.0),
+            b: Some(1.0 + change),
+            change: Some(change),
+            interval,
+            p: None,
+            finding: Finding::Changed,
+            runs_needed: None,
+            is_modelled: false,
+        }
+    }
+
+    #[test]
+    fn more_than_all_is_all_within_the_interval() {
+        let share = |time: f64, around: f64, executed: f64| {
+            explained(Some(&change(time, around)), &change(executed, 0.0))
+        };
+        assert_eq!(share(3.0, 0.1, 1.0), Some(0.5));
+        assert_eq!(share(1.0, 0.2, 1.1), Some(1.0));
+        assert_eq!(share(-0.5, 0.1, -0.55), Some(1.0));
+        assert_eq!(share(1.0, 0.2, 2.0), None);
+        assert_eq!(share(1.0, 0.0, 1.1), None);
+        assert_eq!(share(1.0, 0.2, -0.1), None);
+    }
+}

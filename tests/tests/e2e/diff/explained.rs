@@ -1,4 +1,4 @@
-//! What share of a change in time the counted instructions explain. Units sleep for most of their time, so the rate is known on any machine.
+//! What share of a change in time the counted instructions explain. Units sleep for most of their time, so their times are known on any machine.
 
 use super::{diff, text};
 use ompfuse_tests::{command, compile, process};
@@ -20,16 +20,16 @@ int main(int argc, char **argv) {
 }
 ";
 
-/// The share in percent that `diff` tells of a change from 100,000 rounds in 20 ms to this; `None`: it tells none.
+/// The share in percent that `diff` tells of a change from 100,000 rounds in 80 ms to this; `None`: it tells none.
 fn share(program: &str, rounds: u64, ms: u64, folder: &Path) -> Option<f64> {
     let out = folder.join(format!("{rounds}-{ms}"));
     let mut record = command::with_threads(2);
     let against = format!("'{program}' {rounds} {ms}");
     record.args([
-        "record", "-q", "--count", "--events", "none", "--turns", "4",
+        "record", "-q", "--count", "--events", "none", "--turns", "5",
     ]);
     record.args(["--against", &against, "-o"]).arg(&out);
-    process::run(record.args(["--", program, "100000", "20"])).ok("turns");
+    process::run(record.args(["--", program, "100000", "80"])).ok("turns");
     let [a, b] = ["a", "b"].map(|side| out.join(side));
     let told = text(&diff([&a, &b], &[]));
     let told: Vec<&str> = told.split_whitespace().collect();
@@ -41,10 +41,7 @@ fn share(program: &str, rounds: u64, ms: u64, folder: &Path) -> Option<f64> {
     let share = share.strip_prefix(" (")?;
     let (share, _) =
         share.split_once(" of its change in time, if each takes as long as before)")?;
-    match share {
-        "all" => Some(100.0),
-        _ => Some(share.trim_end_matches([' ', '%']).parse().expect("a share")),
-    }
+    Some(share.trim_end_matches([' ', '%']).parse().expect("a share"))
 }
 
 #[test]
@@ -55,12 +52,11 @@ fn counts_explain_their_share_of_a_change_in_time() {
     let folder = tempfile::tempdir().expect("there is room for runs");
     let program = program.path.to_str().expect("text");
     let share = |rounds, ms| share(program, rounds, ms, folder.path());
-    // Twice as many in twice the time are all of it.
-    let all = share(200_000, 40).expect("a share");
-    assert!(all > 60.0, "{all}");
-    // 1.2 in 4 times the time: ln 1.2 / ln 4 = 13 %.
-    let little = share(120_000, 80).expect("a share");
-    assert!((9.0..18.0).contains(&little), "{little}");
+    // 2 and 1.2 times as many in 8 times the time: ln 2 / ln 8 = 33 %, and ln 1.2 / ln 8 = 9 %.
+    let third = share(200_000, 640).expect("a share");
+    assert!((25.0..45.0).contains(&third), "{third}");
+    let little = share(120_000, 640).expect("a share");
+    assert!((6.0..13.0).contains(&little), "{little}");
     // Ten times as many in twice the time: each takes less long, so no share is told.
-    assert_eq!(share(1_000_000, 40), None);
+    assert_eq!(share(1_000_000, 160), None);
 }
