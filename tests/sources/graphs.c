@@ -68,6 +68,24 @@ static int tree(void)
     return printf("15 4\n");
 }
 
+/* A taskgroup waits for what was created in it, and not for the task before. */
+static int group(void)
+{
+    #pragma omp parallel
+    #pragma omp single
+    {
+        #pragma omp task
+        unit(5);
+        #pragma omp taskgroup
+        {
+            #pragma omp task
+            unit(1);
+        }
+        unit(2);
+    }
+    return printf("8 5\n");
+}
+
 /* Each unit waits for its neighbours above and on the left. */
 static int wavefront(void)
 {
@@ -218,7 +236,7 @@ static const struct {
     {"chain", chain},       {"readers", readers},   {"tree", tree},       {"wavefront", wavefront},
     {"cholesky", cholesky}, {"pipeline", pipeline}, {"some", some},       {"doacross", doacross},
     {"ordered", ordered},   {"set", set},           {"loops", loops},
-    {"inoutset", inoutset},
+    {"inoutset", inoutset}, {"group", group},
 };
 
 int main(int argc, char **argv)

@@ -4,42 +4,35 @@ use super::Thread;
 use ompfuse_format::record::depend::{self, Depend, MOST_ADDRESSES, Point};
 
 impl Thread {
-    /// Writes what a task of `site`, or a wait, depends on: words that [`depend::Access::word`] makes.
+    /// Writes what a task of `site`, or a wait, depends on: words that [`depend::Access::word`] makes, as many as they say that they are.
     #[inline(never)]
     pub(crate) fn write_depend(
         &self,
         (flags, node, site): (u32, u64, u32),
-        words: impl Iterator<Item = u64>,
+        mut words: impl Iterator<Item = u64>,
     ) {
         if self.is_gone() || self.keeps_sums_only() || self.is_off(site) {
             return;
         }
-        let mut batch = [0; MOST_ADDRESSES];
-        let (mut count, mut batches) = (0, 0);
-        for word in words {
-            if count == MOST_ADDRESSES {
-                self.write_batch((flags, node), &batch);
-                (count, batches) = (0, batches + 1);
+        let mut left = words.size_hint().0;
+        loop {
+            let count = left.min(MOST_ADDRESSES);
+            let len = Depend::len_of(count);
+            let Some(out) = self.buffer.room(len) else {
+                return;
+            };
+            let head = depend::depend_head(flags, node, count);
+            let record = head.into_iter().chain(words.by_ref().take(count));
+            for (at, word) in record.take(len / 8).enumerate() {
+                // SAFETY: the buffer gives `len` bytes, and no more words are taken.
+                unsafe { out.add(at).write(word) };
             }
-            batch[count] = word;
-            count += 1;
+            let _ = self.buffer.commit(out, len / 8); // a lost record is counted
+            left -= count;
+            if left == 0 {
+                return;
+            }
         }
-        if count > 0 || batches == 0 {
-            self.write_batch((flags, node), &batch[..count]);
-        }
-    }
-
-    fn write_batch(&self, (flags, node): (u32, u64), words: &[u64]) {
-        let len = Depend::len_of(words.len());
-        let Some(out) = self.buffer.room(len) else {
-            return;
-        };
-        let head = depend::depend_head(flags, node, words.len());
-        for (at, &word) in head.iter().chain(words).enumerate() {
-            // SAFETY: the buffer gives `len` bytes, which are these words.
-            unsafe { out.add(at).write(word) };
-        }
-        let _ = self.buffer.commit(out, len / 8); // a lost record is counted
     }
 
     /// Writes a point of a doacross loop; the interval of its post or wait comes next.

@@ -46,6 +46,8 @@ impl Building<'_, '_> {
         let strand = self.new_task(node, task);
         let first = self.of.first_part[node as usize];
         task.last = first;
+        let of = self.of.gathered.recs.get(first as usize);
+        task.ends = task.ends.max(of.map_or(0, |part| part.t1));
         match self.of.gathered.depends.get(&node) {
             Some(of) => {
                 self.graph.detached |= of.flags & DETACHED != 0;
@@ -94,6 +96,11 @@ impl Building<'_, '_> {
         if let Some(last) = self.of.gathered.recs.get(task.last as usize) {
             let waits = self.of.task_waits.entry((rec.site, last.site)).or_default();
             *waits = waits.saturating_add(rec.own);
+        }
+        // Where a taskgroup begins is not on record. Who has ended later was created before.
+        if rec.construct == Construct::Taskgroup && task.ends > rec.t1 {
+            self.graph.is_open = true;
+            return;
         }
         let Some(of) = self.of.gathered.waits.get(&at) else {
             steps.push(match rec.construct {
