@@ -138,6 +138,50 @@ fn a_name_that_fits_nothing_is_an_error() {
     is_refused(&refused);
 }
 
+/// A library without OpenMP, and a program that calls it 100 times.
+const LIBRARY: &str =
+    "int twice(int x) { volatile int y = 0; for (int i = 0; i < x; i++) y += 2; return y; }";
+const CALLER: &str = r#"
+#include <stdio.h>
+int twice(int);
+int main(void) {
+    int sum = 0;
+    #pragma omp parallel for reduction(+ : sum)
+    for (int i = 0; i < 100; i++) sum += twice(i);
+    printf("%d\n", sum);
+}
+"#;
+
+#[test]
+fn a_library_of_which_nothing_is_recorded_is_told_how_it_counts() {
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let shared = "gcc -O1 -g -shared -fPIC";
+    if compile::text(folder.path(), "libplain.so", LIBRARY, shared).is_none() {
+        return;
+    }
+    let here = folder.path().to_str().expect("text");
+    let how = format!("gcc -O1 -g -fopenmp -L{here} -Wl,-rpath,{here} -Wl,--no-as-needed -lplain");
+    let caller = compile::text(folder.path(), "caller", CALLER, &how).expect("gcc is there");
+    let record = |name: &str, more: &[&str]| {
+        let flags = [&["--count=lib:libplain*:*", "--events", "none"], more].concat();
+        let out = folder.path().join(name);
+        let output = table::record(&caller, &[], 2, &out, &flags).ok(name);
+        assert_eq!(output.text(), "9900\n");
+        (output.errors(), out)
+    };
+    let (told, _) = record("refused", &[]);
+    let advice = "can't count, because nothing of it is recorded; name functions of it, too: --functions=lib:libplain.so:NAME";
+    assert!(told.lines().any(|l| l.ends_with(advice)), "{told}");
+    let (told, out) = record("counted", &["--functions", "lib:libplain*:twice"]);
+    assert!(!told.contains("can't"), "{told}");
+    let report = command::json([Path::new("report"), &out, Path::new("--format=json")]);
+    let regions = report["regions"].as_array().expect("regions");
+    let twice = regions.iter().find(|r| r["construct"] == "function");
+    let counted = twice.expect("the function")["events"][EXACT].as_u64();
+    // 4950 turns of its loop.
+    assert!(counted > Some(3 * 4950), "{report:#}");
+}
+
 #[track_caller]
 fn is_refused(output: &Output) {
     let errors = output.errors();
