@@ -42,7 +42,8 @@ pub(crate) struct SelectArgs {
     /// Have these regions hand over other values to the OpenMP runtime, as 'solve.c:31: chunk=64' (may be repeated)
     ///
     /// `serial` (a team of one), `threads=N` (where the program asks for more), `chunk=N` (of dynamic and guided loops),
-    /// `schedule=dynamic` or `schedule=guided` (of such loops of clang's programs), `grainsize=N` or `num_tasks=N` (of taskloops).
+    /// `schedule=dynamic` or `schedule=guided` (of such loops of clang's programs), `grainsize=N` or `num_tasks=N` (of taskloops),
+    /// `cutoff=DEPTH` (of gcc's tasks).
     /// Regions as for --select.
     #[arg(long, value_name = "S: VALUES")]
     pub(crate) set: Vec<set::Set>,

@@ -18,8 +18,11 @@ pub struct Settable {
     pub grain: Option<u8>,
     /// GOMP's flags of a taskloop.
     pub flags: Option<u8>,
-    /// GOMP's function that copies a taskloop's data, 0 if bytes are copied: with one, libgomp may keep all tasks on the stack.
+    /// GOMP's function that copies a task's data, 0 if bytes are copied. With one, libgomp may keep all tasks of a taskloop on the stack,
+    /// and libomp doesn't call it for a task that is executed at once.
     pub copier: Option<u8>,
     /// KMPC's word for what the grain is: 1 a size, 2 a number.
     pub grain_kind: Option<u8>,
+    /// GOMP's `if` clause of a task: false if it is executed at once.
+    pub deferred: Option<u8>,
 }

@@ -2,6 +2,7 @@
 
 mod finish;
 
+use crate::cutoff::{DEPTHS_ALIGN, DEPTHS_LEN, FRAME};
 use crate::describe::{NOTE_LEN, SiteTable, WINDOW_LEN, count_table_len, relay_table_len};
 use crate::draft::Draft;
 use crate::dynamic::Needed;
@@ -10,11 +11,9 @@ use crate::model::{Action, LinkVa};
 use crate::patch_error::PatchError;
 use crate::plan::Chunk;
 use crate::shadow_stack::unmarked;
-use crate::stubs::{
-    JUMP_LEN, Redirect, STUB_LEN, UNREACHABLE, WAY_LEN, Way, redirected, setter, stub, way, ways,
-};
+use crate::stubs::{Redirect, STUB_LEN, UNREACHABLE, WAY_LEN, Way, redirected, stub, way, ways};
 use crate::trampoline::{Anchors, Detour, Mark, Trampoline};
-use crate::unwind::{Function, eh_frame_len, table_len};
+use crate::unwind::{Function, Row, eh_frame_len, table_len};
 use gimli::UnwindContext;
 use ompfuse_format::abi::{ModuleHeader, SLOT_CALL, SLOT_COUNT, SLOT_INLINE, SiteDesc};
 use rayon::prelude::*;
@@ -39,6 +38,8 @@ struct Places {
     dynamic: Placed,
     /// Offsets in the code segment of what changes arguments, behind the stubs; by position of the call.
     setters: BTreeMap<u32, u64>,
+    /// Address of the tasks' depths, at the end of the data segment; 0: there are none.
+    depths: u64,
     /// Addresses of the relays, which stand behind these.
     relays: Vec<LinkVa>,
     /// What the site table will hold.
@@ -120,9 +121,19 @@ impl<'a> Draft<'a> {
         let ways = ways(self.calls.iter().map(|call| self.way(call)));
         let mut code = WAY_LEN * ways.0.len() as u64 + STUB_LEN * self.calls.len() as u64;
         let mut setters = BTreeMap::new();
-        for (&call, changes) in &self.setters {
+        // Control arrives at stubs as at functions, and so it does behind them.
+        let mut rows = vec![(0u64, Row::entered())];
+        for (&call, setter) in &self.setters {
             setters.insert(call, code);
-            code += changes.len() as u64 + u64::from(JUMP_LEN);
+            if let Some(frame) = setter.frame() {
+                rows.extend(
+                    Row::entered()
+                        .deeper(FRAME)
+                        .map(|r| (code + frame.start, r)),
+                );
+                rows.push((code + frame.end, Row::entered()));
+            }
+            code += setter.len();
         }
         let mut relays = Vec::new();
         for r in &self.relays {
@@ -137,7 +148,7 @@ impl<'a> Draft<'a> {
             trampolines.push(start);
             code = start + t.len() as u64;
         }
-        let functions = self.functions(stubs_len, &trampolines);
+        let functions = self.functions((stubs_len, &rows), &trampolines);
         let tables_len = table.len()
             + 8
             + WINDOW_LEN * self.trampolines.len() as u64
@@ -155,10 +166,14 @@ impl<'a> Draft<'a> {
         }
         let moves = self.needed.as_ref().filter(|n| n.moves);
         let dynamic_len = moves.map_or(0, Needed::moved_len);
-        let data = match dynamic_len {
+        let mut data = match dynamic_len {
             0 => ModuleHeader::LEN as u64,
             _ => DYNAMIC_AT + dynamic_len,
         };
+        let has_depths = rows.len() > 1;
+        if has_depths {
+            data = data.next_multiple_of(DEPTHS_ALIGN) + DEPTHS_LEN;
+        }
         let sites = self
             .selected
             .first()
@@ -178,6 +193,10 @@ impl<'a> Draft<'a> {
             eh_frame_hdr: part(frames_at + frames_len, hdr_len),
             dynamic: layout.data.part(DYNAMIC_AT, dynamic_len),
             setters,
+            depths: match has_depths {
+                true => layout.data.va + data - DEPTHS_LEN,
+                false => 0,
+            },
             relays: relays
                 .into_iter()
                 .map(|at| LinkVa(layout.code.va + at))
@@ -200,11 +219,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Unwind information for the added code, as far as the original's says enough.
-    fn functions(&self, stubs_len: u64, starts: &[u64]) -> Vec<Function> {
+    fn functions(&self, (stubs_len, rows): (u64, &[(u64, Row)]), starts: &[u64]) -> Vec<Function> {
         let Some(frames) = &self.frames else {
             return Vec::new();
         };
-        let stubs = (stubs_len > 0).then(|| Function::stubs(stubs_len));
+        let rows: Vec<(u32, Row)> = rows.iter().map(|(at, r)| (*at as u32, r.clone())).collect();
+        let stubs = (stubs_len > 0).then(|| Function::new(0, stubs_len, &rows));
         let function = |context: &mut UnwindContext<usize>, (t, &start): (&Trampoline, &u64)| {
             // Most marks are those of a probe, with one origin.
             let mut last = None;
@@ -253,9 +273,12 @@ impl<'a> Draft<'a> {
             let desc = places.tables.va + (SiteDesc::LEN * entry) as u64;
             let bytes = stub(call.stub, desc, way_at(way)).map_err(self.too_far(call.at))?;
             put(call.stub.0 - layout.code.va, &bytes);
-            if let (Some(at), Some(changes)) = (call.setter, self.setters.get(&n)) {
-                let bytes = setter(at, changes, call.stub).map_err(self.too_far(call.at))?;
-                put(at.0 - layout.code.va, &bytes);
+            if let (Some(at), Some(setter)) = (call.setter, self.setters.get(&n)) {
+                let bytes = setter.encode(at, call.stub, places.depths);
+                put(
+                    at.0 - layout.code.va,
+                    &bytes.map_err(self.too_far(call.at))?,
+                );
             }
             if !call.relayed && !self.inside.contains(&call.site) {
                 let bytes = redirected(call).map_err(self.too_far(call.at))?;

@@ -1,5 +1,6 @@
 //! A plan in the making: what is patched is taken apart and checked, but has no place yet.
 
+use crate::cutoff::{Creation, Setter};
 use crate::describe::stub_numbers;
 use crate::dynamic::Needed;
 use crate::image::Image;
@@ -24,8 +25,8 @@ pub(crate) struct Draft<'a> {
     pub selected: BTreeSet<u32>,
     /// Stubs and redirected calls; their addresses are filled in by `assemble`.
     pub calls: Vec<Redirect>,
-    /// By position in `calls`, instructions that change arguments.
-    pub setters: BTreeMap<u32, Vec<u8>>,
+    /// By position in `calls`, what changes arguments.
+    pub setters: BTreeMap<u32, Setter>,
     /// Calls that are made from a trampoline: their instruction lies in a window.
     pub inside: BTreeSet<u32>,
     pub trampolines: Vec<Trampoline>,
@@ -258,6 +259,9 @@ impl<'a> Draft<'a> {
         if settings.is_empty() {
             return Ok(());
         }
+        let cutoffs = settings.iter();
+        let cutoffs = cutoffs.filter(|s| s.parameter == Parameter::Cutoff);
+        let deepest = cutoffs.map(|s| s.value).max().unwrap_or(0);
         let sites: BTreeSet<u32> = settings.iter().map(|s| s.site).collect();
         for site in sites {
             let number = self.calls.iter().position(|call| call.site == site);
@@ -268,12 +272,15 @@ impl<'a> Draft<'a> {
                 .filter(|s| s.site == site)
                 .collect();
             let set = self.scan.sites.get(site as usize);
-            let code = set.and_then(|set| settings::code(set, &own));
-            let (Some(number), Some(code)) = (number, code) else {
+            let setter = set.and_then(|set| settings::setter(set, &own, deepest));
+            let (Some(number), Some(setter)) = (number, setter) else {
                 let at = LinkVa(set.map_or(0, |set| set.info.address.0));
                 return Err(self.site_error(at, "no argument of its call can be set"));
             };
-            self.setters.insert(number as u32, code);
+            self.setters.insert(number as u32, setter);
+        }
+        if deepest > 0 {
+            self.count_depths(deepest);
         }
         let scan = self.scan.to_mut();
         scan.binary.settings = settings.clone();
@@ -286,6 +293,19 @@ impl<'a> Draft<'a> {
             scan.sites[set.site as usize].info.detail = names.next().map(|s| Text::from(s.0));
         }
         Ok(())
+    }
+
+    /// Where there is a cutoff, all of the file's tasks count.
+    fn count_depths(&mut self, deepest: u32) {
+        for (call, n) in self.calls.iter().zip(0..) {
+            if call.relayed || self.inside.contains(&call.site) || self.setters.contains_key(&n) {
+                continue;
+            }
+            let site = &self.scan.sites[call.site as usize];
+            if let Some(creation) = Creation::new(site, None, deepest) {
+                self.setters.insert(n, Setter::Creation(creation));
+            }
+        }
     }
 
     fn is_inline(&self, id: u32) -> bool {

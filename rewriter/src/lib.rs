@@ -4,6 +4,7 @@
 pub mod addresses;
 mod assemble;
 mod count;
+mod cutoff;
 pub mod debug;
 mod describe;
 mod draft;

@@ -50,6 +50,9 @@ pub struct Site {
     /// The number of threads that its call asks for, if that is a constant; 0: the runtime's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asks_threads: Option<u32>,
+    /// A function copies the data of the task that its call creates.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub copies: bool,
 }
 
 /// How a site is patched.

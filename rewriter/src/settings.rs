@@ -4,6 +4,7 @@
 //! Only arguments that OpenMP leaves open are changed ([`ompfuse_patterns::Settable`]). The words of arguments on the stack are the callee's
 //! (System V ABI for x86-64, 3.2.2), and so are the flags and rax.
 
+use crate::cutoff::{Creation, MOST_DEPTH, Setter};
 use crate::model::Site;
 use ompfuse_format::site::{Parameter, SCHEDULES, Setting, SiteInfo};
 use ompfuse_patterns::lookup;
@@ -116,6 +117,11 @@ fn changes(
             }
             Ok(all)
         }
+        Parameter::Cutoff => match Creation::new(site, Some(value), value) {
+            Some(_) if site.copies => Err("a function copies the task's data"),
+            Some(_) => Ok(vec![]),
+            None => Err("only gcc's tasks whose function is known can be executed at once"),
+        },
     }
 }
 
@@ -142,6 +148,7 @@ pub fn most(parameter: Parameter) -> u32 {
     match parameter {
         Parameter::Chunk => MOST_CHUNK,
         Parameter::Schedule => SCHEDULES[SCHEDULES.len() - 1].1,
+        Parameter::Cutoff => MOST_DEPTH,
         _ => i32::MAX as u32,
     }
 }
@@ -154,11 +161,25 @@ pub fn check(site: &Site, parameter: Parameter, value: u32) -> Result<(), &'stat
     changes(site, parameter, value).map(drop)
 }
 
-/// The instructions for one site's settings; `None`: one of them can't be set there.
-pub(crate) fn code(site: &Site, settings: &[Setting]) -> Option<Vec<u8>> {
+/// What changes the arguments of one site's call; `None`: one of its settings can't be set there. `deepest`: the file's largest cutoff.
+pub(crate) fn setter(site: &Site, settings: &[Setting], deepest: u32) -> Option<Setter> {
+    if let [setting] = settings
+        && setting.parameter == Parameter::Cutoff
+    {
+        let is_known = (1..=MOST_DEPTH).contains(&setting.value) && deepest <= MOST_DEPTH;
+        let creation = Creation::new(site, Some(setting.value), deepest);
+        let creation = creation.filter(|_| is_known && !site.copies);
+        return creation.map(Setter::Creation);
+    }
+    code(site, settings).map(Setter::Constants)
+}
+
+/// The instructions that make arguments constants.
+fn code(site: &Site, settings: &[Setting]) -> Option<Vec<u8>> {
     let sets = |parameter| settings.iter().any(|s| s.parameter == parameter);
     // A runtime may not be able to add up the program's own chunk with another schedule.
-    if sets(Parameter::Schedule) && !sets(Parameter::Chunk) {
+    let has_chunk = !sets(Parameter::Schedule) || sets(Parameter::Chunk);
+    if !has_chunk || sets(Parameter::Cutoff) {
         return None;
     }
     let mut code = vec![];

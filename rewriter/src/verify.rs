@@ -6,6 +6,7 @@
 mod code;
 mod counts;
 mod cursor;
+mod cutoff;
 mod disassembler;
 mod dynamic;
 mod error;

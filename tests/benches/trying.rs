@@ -30,7 +30,7 @@ struct Region {
 
 const BOTH: &[&str] = &["gcc", "clang-19"];
 
-const REGIONS: [Region; 6] = [
+const REGIONS: [Region; 8] = [
     of_chunks("SHORT", &[1, 4, 16, 64, 256, 1024, 4096]),
     of_chunks("COARSE", &[1, 4, 16, 64, 256, 1024]),
     of_chunks("UNEVEN", &[1, 4, 16, 64, 256]),
@@ -55,7 +55,20 @@ const REGIONS: [Region; 6] = [
         values: &[1, 2],
         tried: &[1],
     },
+    of_tasks("FIB"),
+    of_tasks("QUEENS"),
 ];
+
+/// Its cutoff is looked for.
+const fn of_tasks(name: &'static str) -> Region {
+    Region {
+        name,
+        compilers: &["gcc"], // clang's would need functions that they don't call
+        setting: "cutoff=",
+        values: &[1, 2, 4, 6, 8, 10, 12],
+        tried: &[2, 4, 6, 8, 10],
+    }
+}
 
 /// Its best chunk is searched for.
 const fn of_chunks(name: &'static str, values: &'static [u32]) -> Region {

@@ -7,6 +7,8 @@
  *   tried-declining  guided ranges of which the first one has most of the work
  *   tried-tasks      a taskloop of tiny tasks
  *   tried-tiny       regions too short for a team
+ *   tried-fib        a task for each call of a function that does nearly nothing
+ *   tried-queens     a task for each place of a queen
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,6 +27,41 @@ static double work(long steps)
         x = sqrt(x + (double)i);
     return x;
 }
+
+#ifdef VALUE
+#define CUTOFF if (depth < VALUE)
+#else
+#define CUTOFF
+#endif
+
+#if defined(FIB)
+static long fib(int n, int depth)
+{
+    long a = 0;
+    if (n < 2) return n;
+    PRAGMA(omp task shared(a) CUTOFF) a = fib(n - 1, depth + 1); /* place */
+    long b = fib(n - 2, depth);
+    _Pragma("omp taskwait") return a + b;
+}
+#elif defined(QUEENS)
+/* Four bits for each row's column. */
+static long queens(int n, int depth, unsigned long board)
+{
+    long sum = 0;
+    if (depth == n) return 1;
+    for (int column = 0; column < n; column++) {
+        int free = 1;
+        for (int row = 0; row < depth; row++) {
+            int other = board >> 4 * row & 15;
+            free &= other != column && abs(other - column) != depth - row;
+        }
+        if (!free) continue;
+        unsigned long next = board | (unsigned long)column << 4 * depth;
+        PRAGMA(omp task shared(sum) CUTOFF) __atomic_fetch_add(&sum, queens(n, depth + 1, next), 0); /* place */
+    }
+    _Pragma("omp taskwait") return sum;
+}
+#endif
 
 int main(void)
 {
@@ -76,6 +113,10 @@ int main(void)
     for (int round = 0; round < 60000; round++) {
         PRAGMA(omp parallel for TEAM) for (int i = 0; i < 64; i++) out[i] += 1; /* place */
     }
+#elif defined(FIB)
+    _Pragma("omp parallel") _Pragma("omp single") out[0] = fib(27, 0);
+#elif defined(QUEENS)
+    _Pragma("omp parallel") _Pragma("omp single") out[0] = queens(11, 0, 0);
 #endif
     double sum = 0;
     for (int i = 0; i < N; i++)

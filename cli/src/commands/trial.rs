@@ -21,6 +21,7 @@ use crate::{atomic, input, load};
 use anyhow::{Context, Result, bail};
 use clap::{Args as _, FromArgMatches};
 use folder::Folder;
+use ompfuse_format::site::Parameter;
 use ompfuse_progress::Progress;
 use ompfuse_report::Report;
 use ompfuse_report::model::{Tried, TriedVariant};
@@ -31,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use turns::{Program, Trial};
 
-/// Try other chunks, team sizes and grain sizes on the binary, and measure whether they help
+/// Try other chunks, team sizes, grain sizes and cutoffs on the binary, and measure whether they help
 ///
 /// The program is recorded once. What its report makes worth trying, or each --set, is a variant: a patched copy. Original and variants
 /// are run in turns, without recording, until it is decided which of them are faster. A variant whose output differs is never
@@ -248,6 +249,14 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
                 &trial.programs[0].file,
                 args.patch.is_none(),
             )?;
+            // The report doesn't tell which tasks can have a cutoff.
+            let has_cutoff = |set: &Set| set.values.contains_key(&Parameter::Cutoff);
+            let fails = |sets: &Vec<Set>| {
+                sets.iter().any(has_cutoff)
+                    && trial.is_own(&sets[0])
+                    && trial.patch("checked", sets).is_err()
+            };
+            sets.retain(|sets| !fails(sets));
         }
         if sets.iter().flatten().any(|set| !trial.is_own(set)) {
             let modules = recorded.report.modules.iter();

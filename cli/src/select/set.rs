@@ -115,6 +115,7 @@ fn has(parameter: Parameter, site: &SiteInfo) -> bool {
                     || (site.construct.is_fork() && site.detail.is_some())
             }
             Parameter::Grainsize | Parameter::NumTasks => site.construct == Construct::Taskloop,
+            Parameter::Cutoff => site.construct == Construct::Task,
         }
 }
 
@@ -123,7 +124,7 @@ fn instead(parameter: Parameter) -> Option<Parameter> {
     match parameter {
         Parameter::Grainsize => Some(Parameter::NumTasks),
         Parameter::NumTasks => Some(Parameter::Grainsize),
-        Parameter::Threads | Parameter::Chunk | Parameter::Schedule => None,
+        Parameter::Threads | Parameter::Chunk | Parameter::Schedule | Parameter::Cutoff => None,
     }
 }
 
@@ -249,6 +250,8 @@ mod tests {
             "a: schedule=static",
             "a: chunk=1, chunk=2",
             "a: grainsize=1, num_tasks=2",
+            "a: cutoff=0",
+            "a: cutoff=65",
             ": chunk=1",
         ] {
             assert!(wrong.parse::<Set>().is_err(), "{wrong}");

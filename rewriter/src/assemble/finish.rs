@@ -6,6 +6,7 @@ use crate::describe::{
     count_table, description, encode, identity, note, relay_table, window_table,
 };
 use crate::draft::Draft;
+use crate::dynamic::Needed;
 use crate::image::{Image, Section};
 use crate::layout::{HeaderTactic, Placed};
 use crate::model::{LinkVa, Scan};
@@ -206,9 +207,15 @@ impl Draft<'_> {
                 out[at..at + 8].copy_from_slice(&to.0.wrapping_sub(header).to_le_bytes());
             }
         }
-        let Some(needed) = &self.needed else {
-            return out;
-        };
+        if let Some(needed) = &self.needed {
+            self.dynamic(places, needed, &mut out, changes);
+        }
+        out.resize(places.layout.data.len as usize, 0);
+        out
+    }
+
+    /// The dynamic table with the new library, there or where it was.
+    fn dynamic(&self, places: &Places, needed: &Needed, out: &mut Vec<u8>, changes: &mut Changes) {
         if needed.moves {
             out.resize(DYNAMIC_AT as usize, 0);
             out.extend(needed.moved_table(places.strings.va));
@@ -224,7 +231,6 @@ impl Draft<'_> {
                 .edits
                 .extend(edits.map(|(offset, bytes)| chunk("dynamic table", offset, bytes)));
         }
-        out
     }
 }
 

@@ -296,6 +296,8 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
     let flags = ident.as_ref().map_or(0, |i| i.flags);
     let threads = entry.set.threads.and_then(|at| facts.constant(at));
     draft.threads = threads.map(|number| number as u32);
+    let copier = entry.set.deferred.and(entry.set.copier);
+    draft.copies = (copier.and_then(|at| facts.constant(at))).is_some_and(|at| at != 0);
     draft.source = ident.and_then(|i| i.source);
     match entry.probe {
         Some(Probe::StaticInit | Probe::DispatchInit) => {

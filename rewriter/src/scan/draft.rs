@@ -41,6 +41,8 @@ pub(crate) struct Draft {
     pub ends: Option<Construct>,
     /// The number of threads that a call asks for, if that is a constant.
     pub threads: Option<u32>,
+    /// A function copies the data of the task that a call creates.
+    pub copies: bool,
     /// What is known of few sites: all of them are in memory at the same time.
     rare: Option<Box<Rare>>,
 }
@@ -102,6 +104,7 @@ impl Draft {
             tail: false,
             ends: None,
             threads: None,
+            copies: false,
             rare: None,
         }
     }

@@ -145,5 +145,6 @@ fn site(draft: &Draft, i: usize, ids: &[u32], texts: &mut Texts<'_, '_>) -> Site
         },
         action,
         asks_threads: draft.threads,
+        copies: draft.copies,
     }
 }

@@ -4,6 +4,16 @@ use super::{Cfa, Frames, RSP, Row, Rule, TABLE_HEAD};
 use crate::layout::Placed;
 use crate::model::LinkVa;
 
+impl Row {
+    /// The common initial rules, at a function's first instruction.
+    pub(crate) fn entered() -> Row {
+        Row {
+            cfa: Cfa::Offset(RSP, 8),
+            registers: vec![(16, Rule::Offset(-8))],
+        }
+    }
+}
+
 /// Rules for a range of added code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Function {
@@ -15,23 +25,11 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// A stub, entered as the callee is: the common initial rules hold all the way.
-    pub(crate) fn stubs(len: u64) -> Function {
-        Function {
-            start: 0,
-            len,
-            instructions: Vec::new(),
-        }
-    }
-
     /// `rows`: rules from an offset on, ascending; the first offset is 0.
     pub(crate) fn new(start: u64, len: u64, rows: &[(u32, Row)]) -> Function {
         let mut out = Vec::new();
         let mut at = 0;
-        let mut before = Row {
-            cfa: Cfa::Offset(RSP, 8),
-            registers: vec![(16, Rule::Offset(-8))],
-        };
+        let mut before = Row::entered();
         for (offset, row) in rows {
             if *row != before {
                 advance(&mut out, offset - at);
@@ -266,7 +264,7 @@ mod tests {
             ],
         };
         let rows = [(0, rbp(-16)), (7, deep), (90, odd), (1000, rbp(-24))];
-        let functions = [Function::stubs(64), Function::new(64, 2000, &rows)];
+        let functions = [Function::new(0, 64, &[]), Function::new(64, 2000, &rows)];
         let (bytes, entries) = eh_frame(0x5000, 0x8000, &functions);
         let section = EhFrame::new(&bytes, LittleEndian);
         let bases = BaseAddresses::default().set_eh_frame(0x5000);

@@ -1,6 +1,7 @@
 //! Call sites, stubs, ways and windows, as capstone reads them: many at a time, on every processor.
 
 use super::cursor::{Cursor, LEA_R10, mismatch};
+use super::cutoff::check_depths;
 use super::disassembler::{Disassembler, Insn, Reader};
 use super::error::VerifyError;
 use super::ledger::Ledger;
@@ -86,6 +87,8 @@ pub(super) struct Findings {
     pub islands: Vec<(u64, u64)>,
     pub displaced: usize,
     pub setters_end: u64,
+    /// Some of it compares tasks' depths.
+    pub counts_depths: bool,
     pub displaced_calls: bool,
     /// Calls that were found in windows, by index.
     pub calls: Vec<usize>,
@@ -159,6 +162,9 @@ pub(super) fn check(
         let mut ways = part.iter();
         ways.try_for_each(|&(at, way)| checker.way(at, way))
     })?);
+    if all.iter().any(|f| f.counts_depths) {
+        check_depths(new, tables, ledger)?;
+    }
     ledger.expect(all.iter().map(|f| f.entries.len()).sum());
     let places = all.iter().map(|f| f.places.len()).sum();
     counts.places.reserve_exact(places);

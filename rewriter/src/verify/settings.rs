@@ -66,6 +66,7 @@ fn expected(site: &SiteInfo, setting: &Setting) -> Option<Vec<String>> {
             all.push(format!("and {register}, 0xe0000000"));
             all.push(format!("or {register}, {}", number(kind)));
         }
+        Parameter::Cutoff => return None, // it is no change of one argument
         Parameter::Grainsize | Parameter::NumTasks => {
             let flags = match set.flags {
                 Some(flags) => Some(REGISTERS.get(usize::from(flags))?),
@@ -100,14 +101,16 @@ impl Checker<'_, '_, '_> {
     pub(super) fn setter(&mut self, site: &SiteEntry, at: u64) -> Result<u64, VerifyError> {
         let description = &self.tables.description;
         let settings = &description.binary.settings;
-        let own = settings.iter().filter(|setting| setting.site == site.id);
+        let own = settings
+            .iter()
+            .filter(|setting| setting.site == site.id && setting.parameter != Parameter::Cutoff);
         let info = description.sites.get(site.id as usize);
         let lines = own.map(|setting| expected(info?, setting));
         let Some(all) = lines.collect::<Option<Vec<_>>>() else {
             return Err(site_error(site, "it has a setting that it can't have"));
         };
         if all.is_empty() {
-            return Ok(at);
+            return self.creation(site, at);
         }
         let mut code = self.cursor(at);
         for lines in all {

@@ -238,7 +238,7 @@ struct Expected<'a, 'd> {
 impl Expected<'_, '_> {
     fn at(&mut self, place: &Place, context: &mut UnwindContext<usize>) -> Option<Row> {
         let Some(origin) = place.origin else {
-            return Some(entered());
+            return deeper(entered(), place.depth);
         };
         if self.last.as_ref().is_none_or(|(at, _)| *at != origin) {
             self.last = Some((origin, self.original.row(origin, context)));

@@ -171,16 +171,19 @@ pub enum Parameter {
     Grainsize,
     /// A taskloop's tasks.
     NumTasks,
+    /// Tasks in so many other ones are executed at once, as if their `if` clause were false.
+    Cutoff,
 }
 
 impl Parameter {
     /// All of them.
-    pub const ALL: [Parameter; 5] = [
+    pub const ALL: [Parameter; 6] = [
         Parameter::Threads,
         Parameter::Schedule,
         Parameter::Chunk,
         Parameter::Grainsize,
         Parameter::NumTasks,
+        Parameter::Cutoff,
     ];
 
     /// Its name, as users write it.
@@ -191,6 +194,7 @@ impl Parameter {
             Parameter::Schedule => "schedule",
             Parameter::Grainsize => "grainsize",
             Parameter::NumTasks => "num_tasks",
+            Parameter::Cutoff => "cutoff",
         }
     }
 }

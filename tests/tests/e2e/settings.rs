@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod cutoff;
 mod libraries;
 mod limits;
 pub(crate) mod random;

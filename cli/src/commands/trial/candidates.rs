@@ -1,4 +1,4 @@
-//! What is worth trying, from a report: other chunks, smaller teams, other grain sizes.
+//! What is worth trying, from a report: other chunks, smaller teams, other grain sizes, cutoffs of tasks.
 
 use ompfuse_format::Construct;
 use ompfuse_report::model::ModuleInfo;
@@ -11,6 +11,12 @@ const MOST: usize = 8;
 const LEAST_SHARE: f64 = 0.02;
 /// A team whose part of a region is shorter may cost more than it brings, in seconds.
 const SHORT: f64 = 200e-6;
+/// A task that is shorter than this costs more than it does, in seconds.
+const TINY: f64 = 10e-6;
+/// So few tasks cost nothing worth telling.
+const FEW: u64 = 1000;
+/// Depths from which on tasks are executed at once.
+const CUTOFFS: [u32; 4] = [4, 8, 6, 10];
 /// Ranges for each thread that leave none without work at the end.
 const RANGES: f64 = 8.0;
 
@@ -27,9 +33,15 @@ pub(super) fn candidates(report: &Report, program: &Path, with_libraries: bool) 
         .collect();
     let mut found = vec![];
     loop {
-        let before = found.len();
-        found.extend(of_regions.iter_mut().filter_map(Iterator::next));
-        if found.len() == before || found.len() >= MOST {
+        let next: Vec<String> = of_regions.iter_mut().filter_map(Iterator::next).collect();
+        let is_last = next.is_empty();
+        for text in next {
+            // Tasks of one file have it in common.
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+        if is_last || found.len() >= MOST {
             found.truncate(MOST);
             return found;
         }
@@ -75,6 +87,13 @@ fn of_region(report: &Report, program: &Path, region: &Region) -> Vec<String> {
     let Some(selector) = selector(report, program, region) else {
         return vec![];
     };
+    let is_tiny = region.xus >= FEW && region.xu_mean_s.is_some_and(|mean| mean < TINY);
+    if region.construct == Some(Construct::Task) && is_tiny {
+        let tasks = prefix(report, program, region) + "task";
+        return CUTOFFS
+            .map(|depth| format!("{tasks}: cutoff={depth}"))
+            .into();
+    }
     let executions = region.executions.max(1) as f64;
     let threads = f64::from(region.spread.threads.max(1));
     let mut values = vec![];

@@ -79,7 +79,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::Dependences { .. } => return None,
         Cause::OneByOne { .. } => "create several tasks before waiting for them".to_owned(),
         Cause::WaitsForTasks { task_s, .. } if *task_s < TINY_S => {
-            "create larger tasks: stop at a size (cut-off)".to_owned()
+            "create larger tasks: stop at a size (cut-off, `ompfuse try`)".to_owned()
         }
         Cause::WaitsForTasks { .. } => {
             "give the waiting thread work, or divide the tasks".to_owned()
@@ -87,7 +87,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::CostlyTasks {
             create_s, task_s, ..
         } if *task_s < 10.0 * create_s => {
-            "create larger tasks: stop at a size (cut-off), or use taskloop grainsize".to_owned()
+            "create larger tasks: stop at a size (cut-off, `ompfuse try`), or use taskloop grainsize".to_owned()
         }
         Cause::CostlyTasks { .. } => return None,
         // Where a thread gets all of its iterations at once there is no larger chunk.

@@ -173,6 +173,7 @@ fn site(sites: &mut Vec<Site>, at: u64, action: Action) -> u32 {
         info,
         action: Some(action),
         asks_threads: None,
+        copies: false,
     });
     id
 }

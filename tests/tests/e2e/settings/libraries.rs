@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Builds a source as a library, and a program without OpenMP that calls its `main`.
-fn in_library(source: &str, compiler: &str, folder: &Path) {
+pub(super) fn in_library(source: &str, compiler: &str, folder: &Path) {
     let path = repository().join(format!("tests/sources/{source}.c"));
     let library = folder.join(format!("lib{source}.so"));
     let command = format!("{compiler} -shared -fPIC -O2 -g -fopenmp -Dmain=part");

@@ -49,15 +49,27 @@ pub(crate) fn check(build: &Build, scan: &Scan, mut draw: u64) -> usize {
     let tuned = folder.path().join("tuned");
     let sites = scan.sites.iter();
     let sets = sites.filter_map(|site| Some((site, settable(site, &mut draw)?)));
-    let sets: Vec<String> = sets
+    let mut sets: Vec<String> = sets
         .map(|(site, value)| format!("--set={:#x}: {value}", site.address))
         .collect();
+    let patched = |sets: &[String]| {
+        let mut patch = command::with_threads(2);
+        patch.args(["patch", "--dormant", "-o"]).arg(&tuned);
+        process::run(patch.arg(&build.path).args(sets))
+    };
+    let is_task = |site: &Site| site.entry.as_deref() == Some("GOMP_task");
+    if scan.sites.iter().any(is_task) {
+        let cutoff = format!("--set=task: cutoff={}", (draw >> 33) % 20 + 1);
+        // Functions may copy the data of all tasks there are.
+        let alone = patched(std::slice::from_ref(&cutoff));
+        let is_refused = alone.errors().contains("cannot set cutoff");
+        assert!(alone.status == 0 || is_refused, "{build}: {cutoff}");
+        sets.extend((!is_refused).then_some(cutoff));
+    }
     if sets.is_empty() {
         return 0;
     }
-    let mut patch = command::with_threads(2);
-    patch.args(["patch", "--dormant", "-o"]).arg(&tuned);
-    process::run(patch.arg(&build.path).args(&sets)).ok(&format!("{build}: {sets:?}"));
+    patched(&sets).ok(&format!("{build}: {sets:?}"));
     for threads in [1, 3] {
         let (original, now) = (run(&build.path, threads), run(&tuned, threads));
         assert_eq!(original, now, "{build}: {sets:?}");
