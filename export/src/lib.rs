@@ -14,6 +14,7 @@ pub mod dot;
 pub mod extrap;
 pub mod firefox;
 pub mod groups;
+mod kinds;
 pub mod openmetrics;
 pub mod otf2;
 pub mod perfetto;

@@ -2,7 +2,7 @@
 //! each frame and each path. ParaProf, pprof and Hatchet read them.
 
 use crate::calltree::{CallTree, Frame, FrameKind, Quantity, VISITS};
-use ompfuse_format::Construct;
+use crate::kinds::{COMPILER, kind};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
@@ -154,17 +154,10 @@ impl OfThread<'_> {
         for (frame, row) in flat.iter().enumerate() {
             let Some(row) = row else { continue };
             let group = match tree.frames[frame].kind {
+                FrameKind::Region(Some(construct)) => kind(construct).model.tau,
+                FrameKind::Region(None) => "OpenMP",
+                FrameKind::Function => COMPILER.tau,
                 FrameKind::Program => "TAU_DEFAULT",
-                FrameKind::Function
-                | FrameKind::Region(Some(
-                    Construct::UserRegion | Construct::Function | Construct::NaturalLoop,
-                )) => "TAU_USER",
-                FrameKind::Region(Some(Construct::Mpi)) => "MPI",
-                FrameKind::Region(Some(Construct::Pthread)) => "PTHREAD",
-                FrameKind::Region(Some(Construct::Io)) => "TAU_IO",
-                FrameKind::Region(Some(Construct::Cuda)) => "TAU_CUDA",
-                FrameKind::Region(Some(Construct::Hip)) => "TAU_HIP",
-                FrameKind::Region(_) => "OpenMP",
             };
             line(&mut text, &names[frame], *row, quantity, group);
         }

@@ -158,7 +158,7 @@ impl Names {
 /// What a span is, and where: `range spmv.c:42`, `wait at end of parallel solve.c:61`.
 fn name(timeline: &Timeline<'_>, span: &Span<'_>) -> Name {
     let construct = match span.construct {
-        Construct::ImplicitTask | Construct::Team => "part of parallel",
+        c if c.is_part() => "part of parallel",
         construct => construct.name(),
     };
     let what = match span.kind {

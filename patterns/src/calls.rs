@@ -33,15 +33,22 @@ impl Family {
         Family::Hip,
     ];
 
+    /// The kind of its calls, the most arguments that one of its functions has, and its data file.
+    ///
+    /// Of MPI the most are those of Fortran's `mpi_rget_accumulate`: functions with texts, whose lengths follow, have fewer.
+    const fn facts(self) -> (Construct, u8, &'static str) {
+        match self {
+            Family::Mpi => (Construct::Mpi, 14, include_str!("../data/mpi.toml")),
+            Family::Pthread => (Construct::Pthread, 6, include_str!("../data/pthread.toml")),
+            Family::Io => (Construct::Io, 6, include_str!("../data/posix-io.toml")),
+            Family::Cuda => (Construct::Cuda, 12, include_str!("../data/cuda.toml")),
+            Family::Hip => (Construct::Hip, 12, include_str!("../data/hip.toml")),
+        }
+    }
+
     /// The kind of its calls.
     pub const fn construct(self) -> Construct {
-        match self {
-            Family::Mpi => Construct::Mpi,
-            Family::Pthread => Construct::Pthread,
-            Family::Io => Construct::Io,
-            Family::Cuda => Construct::Cuda,
-            Family::Hip => Construct::Hip,
-        }
+        self.facts().0
     }
 
     /// The name that users choose it by: that of its calls' kind.
@@ -57,26 +64,6 @@ impl Family {
     /// The family whose calls are of this kind.
     pub fn of(construct: Construct) -> Option<Family> {
         Family::ALL.into_iter().find(|f| f.construct() == construct)
-    }
-
-    /// Most arguments that one of its functions has. Of MPI it is Fortran's `mpi_rget_accumulate`: those with texts, whose lengths
-    /// follow, have fewer.
-    const fn most_arguments(self) -> u8 {
-        match self {
-            Family::Mpi => 14,
-            Family::Cuda | Family::Hip => 12,
-            Family::Pthread | Family::Io => 6,
-        }
-    }
-
-    const fn data(self) -> &'static str {
-        match self {
-            Family::Mpi => include_str!("../data/mpi.toml"),
-            Family::Pthread => include_str!("../data/pthread.toml"),
-            Family::Io => include_str!("../data/posix-io.toml"),
-            Family::Cuda => include_str!("../data/cuda.toml"),
-            Family::Hip => include_str!("../data/hip.toml"),
-        }
     }
 }
 
@@ -167,7 +154,7 @@ pub fn parse(text: &str, family: Family) -> Result<Vec<Entry>, PatternError> {
             args[0] = group.lock.unwrap_or(NO_ARG);
             args
         },
-        nargs: family.most_arguments(),
+        nargs: family.facts().1,
         variadic: false,
         width: 0,
         unsigned: false,
@@ -185,7 +172,8 @@ pub fn parse(text: &str, family: Family) -> Result<Vec<Entry>, PatternError> {
 }
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let parsed = |f: Family| parse(f.data(), f).expect("embedded pattern file, checked by a test");
+    let parsed =
+        |f: Family| parse(f.facts().2, f).expect("embedded pattern file, checked by a test");
     let mut all: Vec<Entry> = Family::ALL.into_iter().flat_map(parsed).collect();
     handed::add(include_str!("../data/mpi-arguments.toml"), &mut all).expect("likewise");
     all

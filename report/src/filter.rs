@@ -179,15 +179,8 @@ fn busy_ns(stat: &RegionStat) -> u64 {
 fn is_around(construct: Construct) -> bool {
     construct.is_fork()
         || construct.is_part()
-        || matches!(
-            construct,
-            Construct::Loop
-                | Construct::Distribute
-                | Construct::Sections
-                | Construct::Range
-                | Construct::Section
-                | Construct::Dispatch
-                | Construct::Single
-                | Construct::Master
-        )
+        || construct.is_divided()
+        || construct.is_share()
+        || construct.is_block()
+        || construct == Construct::Dispatch
 }

@@ -1,7 +1,7 @@
 //! The description: metrics, regions, the call tree, machines with their processes and threads.
 
 use crate::calltree::{CallTree, Frame, FrameKind, Metric, Quantity};
-use ompfuse_format::Construct;
+use crate::kinds::{COMPILER, kind};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use std::io;
@@ -147,18 +147,13 @@ fn region(xml: &mut Xml, at: usize, frame: &Frame) -> io::Result<()> {
         .or(frame.module.as_deref())
         .unwrap_or_default();
     let (paradigm, role) = match frame.kind {
-        FrameKind::Program => ("measurement", "artificial"),
-        FrameKind::Function | FrameKind::Region(Some(Construct::Function)) => {
-            ("compiler", "function")
+        FrameKind::Region(Some(construct)) => {
+            let kind = kind(construct);
+            (kind.model.cube, kind.cube_role)
         }
-        FrameKind::Region(Some(Construct::NaturalLoop)) => ("compiler", "loop"),
-        FrameKind::Region(Some(Construct::UserRegion)) => ("user", "user"),
-        FrameKind::Region(Some(Construct::Mpi)) => ("mpi", "function"),
-        FrameKind::Region(Some(Construct::Pthread)) => ("pthread", "wrapper"),
-        FrameKind::Region(Some(Construct::Io)) => ("io", "file_io"),
-        FrameKind::Region(Some(Construct::Cuda)) => ("cuda", "wrapper"),
-        FrameKind::Region(Some(Construct::Hip)) => ("hip", "wrapper"),
-        FrameKind::Region(construct) => ("openmp", construct.map_or("unknown", role)),
+        FrameKind::Region(None) => ("openmp", "unknown"),
+        FrameKind::Function => (COMPILER.cube, "function"),
+        FrameKind::Program => ("measurement", "artificial"),
     };
     let mod_: String = module
         .chars()
@@ -187,28 +182,6 @@ fn region(xml: &mut Xml, at: usize, frame: &Frame) -> io::Result<()> {
             Ok(())
         })?;
     Ok(())
-}
-
-/// As Score-P calls it.
-fn role(construct: Construct) -> &'static str {
-    match construct {
-        Construct::Parallel | Construct::Teams => "parallel",
-        Construct::Loop | Construct::Distribute | Construct::Range | Construct::Taskloop => "loop",
-        Construct::Sections => "sections",
-        Construct::Section => "section",
-        Construct::Single => "single",
-        Construct::Master => "master",
-        Construct::Critical => "critical",
-        Construct::Atomic => "atomic",
-        Construct::Ordered => "ordered",
-        Construct::Barrier => "barrier",
-        Construct::ImplicitBarrier => "implicit barrier",
-        Construct::Task => "task",
-        Construct::TaskCreate => "task create",
-        Construct::Taskwait | Construct::Taskgroup => "taskwait",
-        Construct::Flush => "flush",
-        _ => "unknown",
-    }
 }
 
 fn system(xml: &mut Xml, tree: &CallTree, order: &[usize]) -> io::Result<()> {

@@ -119,7 +119,7 @@ fn shapes(run: &Run) -> Vec<Option<u64>> {
         }
         let around = nodes.get(run.xu_parent[row] as usize).copied().unwrap_or(0);
         let construct = xus.construct[row];
-        let is_range = matches!(construct, Some(Construct::Range | Construct::Section));
+        let is_range = construct.is_some_and(Construct::is_share);
         let first = if is_range || xus.iterations[row] > 0 {
             xus.first[row] as u64
         } else {

@@ -9,7 +9,6 @@ use super::survey::{Surveyed, entry};
 use super::units::{Units, Whose};
 use crate::label::{LabelId, Labels};
 use crate::table::XuTable;
-use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Record, Records, Step};
 use ompfuse_progress::Progress;
 use rustc_hash::FxHashMap;
@@ -197,9 +196,9 @@ fn label(labels: &mut Labels, parent: LabelId, i: &Interval<'_>, address: Option
     let index = i.index as u64;
     if i.node == 0 {
         // Ranges that nothing refers to may have no node of their own.
-        return match i.construct {
-            Construct::Range | Construct::Section => labels.push(parent, &[index]),
-            _ => LabelId::NONE,
+        return match i.construct.is_share() {
+            true => labels.push(parent, &[index]),
+            false => LabelId::NONE,
         };
     }
     match (entry(i).step, address) {

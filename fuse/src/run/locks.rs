@@ -72,7 +72,7 @@ impl LockSums {
     /// Takes in an interval, if it is a lock's with a number.
     #[inline]
     pub(super) fn add(&mut self, i: &Interval<'_>) {
-        if i.index != 0 && matches!(i.construct, Construct::Critical | Construct::Lock) {
+        if i.index != 0 && i.construct.is_mutex() {
             self.add_up(i);
         }
     }

@@ -236,10 +236,7 @@ pub(super) fn label_ranges_without_node(
     labels: &mut Labels,
 ) {
     for row in 0..xus.len() {
-        let range = matches!(
-            xus.construct[row],
-            Some(Construct::Range | Construct::Section)
-        );
+        let range = xus.construct[row].is_some_and(Construct::is_share);
         if range && xu_node[row] == NONE && xu_parent[row] != NONE {
             let parent = nodes.label[xu_parent[row] as usize];
             if parent.is_some() {

@@ -194,7 +194,7 @@ impl Span<'_> {
 
     /// The number of the lock that a critical section or a lock call is about, in its process; `None`: it isn't known.
     pub fn lock(&self) -> Option<u32> {
-        let is_lock = matches!(self.construct, Construct::Critical | Construct::Lock);
+        let is_lock = self.construct.is_mutex();
         let record = self.record.filter(|_| is_lock)?;
         u32::try_from(record.index)
             .ok()

@@ -167,10 +167,7 @@ fn shares(gathered: &Gathered, part: u32) -> Vec<Share> {
         let rec = &gathered.recs[at as usize];
         *share.did.entry(WaitedFor::Code).or_default() += rec.t0.saturating_sub(until);
         until = until.max(rec.t1);
-        if matches!(
-            rec.construct,
-            Construct::Barrier | Construct::ImplicitBarrier
-        ) {
+        if rec.construct.is_barrier() {
             did(gathered, at, &mut share);
             share.arrived = rec.t0;
             share.waited = rec.own;
@@ -197,12 +194,8 @@ fn did(gathered: &Gathered, at: u32, share: &mut Share) {
     while let Some(at) = open.pop() {
         let rec = &gathered.recs[at as usize];
         let key = match rec.construct {
-            Construct::Loop
-            | Construct::Range
-            | Construct::Sections
-            | Construct::Section
-            | Construct::Distribute => WaitedFor::Units(rec.site),
-            Construct::Single | Construct::Master => WaitedFor::Block(rec.site),
+            c if c.is_divided() || c.is_share() => WaitedFor::Units(rec.site),
+            c if c.is_block() => WaitedFor::Block(rec.site),
             Construct::Task => WaitedFor::Tasks(rec.site),
             c if c.is_fork() => {
                 *share.did.entry(WaitedFor::Nested(rec.site)).or_default() += rec.len();
@@ -224,12 +217,12 @@ fn did(gathered: &Gathered, at: u32, share: &mut Share) {
             c if c.charges_to() == Charge::Work => WaitedFor::Code,
             _ => {
                 // Waits and the runtime; what they execute meanwhile counts.
-                share.tasks += match rec.construct {
-                    Construct::Barrier | Construct::ImplicitBarrier => gathered
+                share.tasks += match rec.construct.is_barrier() {
+                    true => gathered
                         .inside(at)
                         .map(|i| gathered.recs[i as usize].len())
                         .sum(),
-                    _ => 0,
+                    false => 0,
                 };
                 open.extend(gathered.inside(at));
                 continue;

@@ -91,7 +91,7 @@ fn times(region: &ParallelStat, inside: &[&RegionStat]) -> Option<Times> {
         if construct.is_fork() || is_of_tasks(construct) {
             return None;
         }
-        let is_barrier = matches!(construct, Construct::Barrier | Construct::ImplicitBarrier);
+        let is_barrier = construct.is_barrier();
         let part = part(stat.site?, construct);
         for (at, own) in by_thread(&stat.threads, &team.thread) {
             code[at] -= own;
@@ -113,19 +113,17 @@ fn times(region: &ParallelStat, inside: &[&RegionStat]) -> Option<Times> {
 
 /// Who waits for them may execute others meanwhile.
 fn is_of_tasks(construct: Construct) -> bool {
-    use Construct::{Task, TaskCreate, Taskgroup, Taskloop, Taskwait, Taskyield};
-    matches!(
-        construct,
-        Task | TaskCreate | Taskgroup | Taskloop | Taskwait | Taskyield
-    )
+    construct.is_creation()
+        || construct.is_task_wait()
+        || matches!(construct, Construct::Task | Construct::Taskyield)
 }
 
 fn part(site: u32, construct: Construct) -> Part {
     match construct {
         Construct::Loop | Construct::Range => Part::Units(site),
         Construct::Sections | Construct::Section => Part::Sections(site),
-        Construct::Single | Construct::Master => Part::Block(site),
-        Construct::Function | Construct::UserRegion | Construct::NaturalLoop => Part::Code,
+        c if c.is_block() => Part::Block(site),
+        c if c.is_code() || c == Construct::UserRegion => Part::Code,
         _ => Part::Other,
     }
 }

@@ -174,8 +174,7 @@ fn region_at<'s>(
 
 /// Whether one thread at a time executes a block in this parallel region.
 pub(super) fn has_block(summary: &Indexed<'_>, parallel: Option<u32>) -> bool {
-    let is_block =
-        |r: &&RegionStat| matches!(r.construct, Some(Construct::Master | Construct::Single));
+    let is_block = |r: &&RegionStat| r.construct.is_some_and(Construct::is_block);
     parallel.is_some_and(|site| summary.in_parallel(site).iter().any(is_block))
 }
 

@@ -118,10 +118,7 @@ fn add_visits(found: &mut BTreeMap<u32, Parts>, summary: &Indexed<'_>, stat: &Pa
     }
     let site = stat.site.and_then(|site| summary.sites.get(site as usize));
     let construct = site.map_or(Some(Construct::Program), |site| site.construct);
-    let is_shared = matches!(
-        construct,
-        Some(Construct::Loop | Construct::Distribute | Construct::Sections | Construct::Single)
-    );
+    let is_shared = construct.is_some_and(|c| c.is_divided() || c == Construct::Single);
     // Who gets nothing of a loop, or does not execute the block, comes to its end.
     let comes =
         |c: Construct| Some(c) == construct || (is_shared && c == Construct::ImplicitBarrier);

@@ -76,8 +76,8 @@ fn of_stat(summary: &Indexed<'_>, stat: &RegionStat) -> Vec<(PropertyKind, u64, 
         Construct::Ordered => one(PropertyKind::OrderedWait, waited),
         Construct::Reduction => one(PropertyKind::ReductionWait, waited),
         Construct::Atomic => one(PropertyKind::FrequentAtomic, own),
-        Construct::Taskwait | Construct::Taskgroup => one(PropertyKind::WaitForTasks, own),
-        Construct::TaskCreate | Construct::Taskloop => one(PropertyKind::TaskCreation, own),
+        c if c.is_task_wait() => one(PropertyKind::WaitForTasks, own),
+        c if c.is_creation() => one(PropertyKind::TaskCreation, own),
         Construct::Dispatch => vec![(PropertyKind::LoopScheduling, own, stat.extent())],
         _ => vec![],
     }
@@ -113,7 +113,7 @@ fn at_implicit_barrier(summary: &Indexed<'_>, stat: &RegionStat) -> PropertyKind
     let site = stat.site.and_then(|site| summary.sites.get(site as usize));
     match site.and_then(|site| site.construct) {
         Some(Construct::Single) => PropertyKind::UnparallelizedInSingle,
-        Some(Construct::Loop | Construct::Distribute) => PropertyKind::ImbalanceInLoop,
+        Some(c) if c.is_loop() => PropertyKind::ImbalanceInLoop,
         Some(Construct::Parallel) => PropertyKind::ImbalanceInParallelRegion,
         Some(Construct::Sections) if too_few_sections(summary, stat.site, stat.parallel) => {
             PropertyKind::NotEnoughSections

@@ -196,7 +196,7 @@ fn of_kind(kinds: &Kinds, construct: Construct, thread: u32, is_released: bool) 
     let own = kinds.cell(construct, thread);
     let wall = kinds.of_kind(construct, thread, |c| c.wall);
     match construct {
-        Construct::Loop | Construct::Distribute => {
+        c if c.is_loop() => {
             let ranges = kinds.of_kind(Construct::Range, thread, |c| c.wall);
             let body = match kinds.has(construct) {
                 true => wall,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 macro_rules! constructs {
-    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $number:tt, $text:literal, $group:ident, $charge:ident;)*) => {
         /// Kind of an OpenMP thing. Numbers are never reused.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -18,6 +18,16 @@ macro_rules! constructs {
             /// The name used in JSON, tables and pattern files.
             pub const fn name(self) -> &'static str {
                 match self { $(Construct::$name => $text,)* }
+            }
+
+            /// What it is like, in which all else agrees.
+            pub const fn group(self) -> Group {
+                match self { $(Construct::$name => Group::$group,)* }
+            }
+
+            /// What a thread does in this construct's own time.
+            pub const fn charges_to(self) -> Charge {
+                match self { $(Construct::$name => Charge::$charge,)* }
             }
 
             /// The construct with this number in a record.
@@ -40,86 +50,191 @@ macro_rules! constructs {
     };
 }
 
+// The one table of constructs: number, name, group, and what own time is spent on. `docs/design/adding-a-construct.md` says what a
+// new row needs besides.
 constructs! {
     /// The thread's code outside every construct: the root of the labels.
-    Program = 0, "program";
+    Program = 0, "program", Root, Work;
     /// A parallel region (combined forms too); its record is the encountering thread's fork to join.
-    Parallel = 1, "parallel";
+    Parallel = 1, "parallel", Fork, Runtime;
     /// One thread's part of a parallel region, from begin to end of its outlined function.
-    ImplicitTask = 2, "implicit-task";
+    ImplicitTask = 2, "implicit-task", Part, Work;
     /// A work-sharing loop as one thread sees it.
-    Loop = 3, "loop";
+    Loop = 3, "loop", Loop, Work;
     /// An executed range of loop iterations: an XU.
-    Range = 4, "range";
+    Range = 4, "range", Share, Work;
     /// A `sections` construct.
-    Sections = 5, "sections";
+    Sections = 5, "sections", Sections, Work;
     /// One executed section: an XU.
-    Section = 6, "section";
+    Section = 6, "section", Share, Work;
     /// A `single` construct, on the thread that executes it.
-    Single = 7, "single";
+    Single = 7, "single", Block, Work;
     /// A `master` or `masked` construct, or code that compiles to the same instructions.
-    Master = 8, "master";
+    Master = 8, "master", Block, Work;
     /// A `critical` construct.
-    Critical = 9, "critical";
+    Critical = 9, "critical", Mutex, Entry;
     /// An atomic operation that needs the runtime.
-    Atomic = 10, "atomic";
+    Atomic = 10, "atomic", Exclusion, Entry;
     /// An `ordered` block.
-    Ordered = 11, "ordered";
+    Ordered = 11, "ordered", Exclusion, Entry;
     /// A barrier written by the user, or one that can't be told from such.
-    Barrier = 12, "barrier";
+    Barrier = 12, "barrier", Barrier, Wait;
     /// A barrier at the end of a work-sharing construct or a parallel region.
-    ImplicitBarrier = 13, "implicit-barrier";
+    ImplicitBarrier = 13, "implicit-barrier", Barrier, Wait;
     /// An explicit task's execution: an XU.
-    Task = 14, "task";
+    Task = 14, "task", Task, Work;
     /// The creation of a task, inside the runtime.
-    TaskCreate = 15, "task-create";
+    TaskCreate = 15, "task-create", Creation, Runtime;
     /// A `taskwait`.
-    Taskwait = 16, "taskwait";
+    Taskwait = 16, "taskwait", TaskWait, Wait;
     /// A `taskgroup`.
-    Taskgroup = 17, "taskgroup";
+    Taskgroup = 17, "taskgroup", TaskWait, Wait;
     /// A `taskyield`.
-    Taskyield = 18, "taskyield";
+    Taskyield = 18, "taskyield", Other, Runtime;
     /// A `taskloop`.
-    Taskloop = 19, "taskloop";
+    Taskloop = 19, "taskloop", Creation, Runtime;
     /// An OpenMP lock.
-    Lock = 20, "lock";
+    Lock = 20, "lock", Mutex, Entry;
     /// A `flush`.
-    Flush = 21, "flush";
+    Flush = 21, "flush", Other, Wait;
     /// `cancel` and cancellation points.
-    Cancel = 22, "cancel";
+    Cancel = 22, "cancel", Other, Runtime;
     /// A host `teams` construct.
-    Teams = 23, "teams";
+    Teams = 23, "teams", Fork, Runtime;
     /// A `distribute` loop.
-    Distribute = 24, "distribute";
+    Distribute = 24, "distribute", Loop, Work;
     /// A `scope` construct.
-    Scope = 25, "scope";
+    Scope = 25, "scope", Other, Runtime;
     /// The combination of a reduction's parts.
-    Reduction = 26, "reduction";
+    Reduction = 26, "reduction", Exclusion, Entry;
     /// The host side of a `target` construct.
-    Target = 27, "target";
+    Target = 27, "target", Other, Work;
     /// Fetching the next range of a loop, inside the runtime.
-    Dispatch = 28, "dispatch";
+    Dispatch = 28, "dispatch", Other, Runtime;
     /// Memory, threadprivate and other services of the runtime that are no construct.
-    Service = 29, "service";
+    Service = 29, "service", Other, Runtime;
     /// One team's part of a `teams` region, from begin to end of its outlined function.
-    Team = 30, "team";
+    Team = 30, "team", Part, Work;
     /// A region that the program names itself (`include/ompfuse.h`).
-    UserRegion = 31, "user-region";
+    UserRegion = 31, "user-region", User, Work;
     /// A call of MPI in which the process may wait for others.
-    Mpi = 32, "mpi";
+    Mpi = 32, "mpi", Call, Wait;
     /// One call of a function of the program (`--functions`), from its entry to its exit.
-    Function = 33, "function";
+    Function = 33, "function", Code, Work;
     /// One execution of a loop of the program that is no construct (`--loops`), from its first iteration to its exit; its extent
     /// is a [`trips`] word.
-    NaturalLoop = 34, "natural-loop";
+    NaturalLoop = 34, "natural-loop", Code, Work;
     /// A call of POSIX or C11 threads in which the thread may wait for others (`--calls pthread`).
-    Pthread = 35, "pthread";
+    Pthread = 35, "pthread", Call, Wait;
     /// A call that reads or writes files or connections, or waits for them (`--calls io`).
-    Io = 36, "io";
+    Io = 36, "io", Call, Work;
     /// A call of CUDA in which the host waits for the device (`--calls cuda`).
-    Cuda = 37, "cuda";
+    Cuda = 37, "cuda", Call, Wait;
     /// A call of HIP in which the host waits for the device (`--calls hip`).
-    Hip = 38, "hip";
+    Hip = 38, "hip", Call, Wait;
+}
+
+/// Constructs that everything treats alike, but for their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// Code outside every construct.
+    Root,
+    /// It hands its body to several threads or teams.
+    Fork,
+    /// The part of such a body that one thread or team executes.
+    Part,
+    /// A work-sharing construct that divides iterations.
+    Loop,
+    /// A work-sharing construct that divides blocks.
+    Sections,
+    /// An execution unit that a work-sharing construct hands out, by number.
+    Share,
+    /// A block that one thread executes, while others may wait.
+    Block,
+    /// It is entered by one thread at a time, through a lock that has a number.
+    Mutex,
+    /// It is entered by one thread at a time, without such a lock.
+    Exclusion,
+    /// A barrier of the team.
+    Barrier,
+    /// An explicit task.
+    Task,
+    /// Creating tasks, inside the runtime.
+    Creation,
+    /// Waiting for tasks.
+    TaskWait,
+    /// Code that the program's author names.
+    User,
+    /// Code that is chosen by its function's name.
+    Code,
+    /// A call of another library.
+    Call,
+    /// None of these.
+    Other,
+}
+
+/// The constructs of some groups, as bits of their numbers.
+const fn members(groups: &[Group]) -> u64 {
+    let (mut bits, mut at) = (0, 0);
+    while at < Construct::ALL.len() {
+        let construct = Construct::ALL[at];
+        let mut of = 0;
+        while of < groups.len() {
+            if construct.group() as u8 == groups[of] as u8 {
+                bits |= 1 << construct as u8;
+            }
+            of += 1;
+        }
+        at += 1;
+    }
+    bits
+}
+
+/// Questions about a construct that its group answers, each by one test of a bit.
+macro_rules! questions {
+    ($($(#[$doc:meta])* $name:ident: $($group:ident)|+;)*) => {
+        impl Construct {
+            $($(#[$doc])*
+            #[inline(always)]
+            pub const fn $name(self) -> bool {
+                const MEMBERS: u64 = members(&[$(Group::$group),+]);
+                MEMBERS & (1 << self as u8) != 0
+            })*
+        }
+    };
+}
+
+questions! {
+    /// Whether an executed instance of it is an execution unit ([XU] section 4).
+    is_xu: Share | Task;
+    /// Whether it is an execution unit that a work-sharing construct hands out.
+    is_share: Share;
+    /// Whether it divides iterations among threads or teams.
+    is_loop: Loop;
+    /// Whether it divides iterations or sections.
+    is_divided: Loop | Sections;
+    /// Whether one thread executes it while others may wait.
+    is_block: Block;
+    /// Whether it is the program's own code that was chosen by name, and no construct: labels don't know of it.
+    is_code: Code;
+    /// Whether it hands its body to several threads or teams, each of which has a part of it.
+    is_fork: Fork;
+    /// Whether it is such a part.
+    is_part: Part;
+    /// Whether its intervals tell, as their extent, how long a thread waited before it got in.
+    is_exclusive: Mutex | Exclusion;
+    /// Whether it is entered through a lock that has a number.
+    is_mutex: Mutex;
+    /// Whether it is a call of another library, which is known by the function that is called.
+    is_call: Call;
+    /// Whether it is a barrier of the team.
+    is_barrier: Barrier;
+    /// Whether it creates tasks.
+    is_creation: Creation;
+    /// Whether a thread in it waits for tasks.
+    is_task_wait: TaskWait;
+    /// Whether a thread in it waits for others (or works on other tasks meanwhile).
+    is_wait: Barrier | TaskWait;
 }
 
 /// What a thread does in a construct's own time.
@@ -243,53 +358,8 @@ impl core::ops::AddAssign for Split {
     }
 }
 
-/// What own time is spent on and which class of overhead it is: the one table, which `docs/reference/classes.md` prints.
+/// Which class of overhead own time is, which `docs/reference/classes.md` prints.
 impl Construct {
-    /// What a thread does in this construct's own time.
-    pub const fn charges_to(self) -> Charge {
-        match self {
-            Construct::Program
-            | Construct::ImplicitTask
-            | Construct::Loop
-            | Construct::Range
-            | Construct::Sections
-            | Construct::Section
-            | Construct::Single
-            | Construct::Master
-            | Construct::Task
-            | Construct::Team
-            | Construct::Distribute
-            | Construct::Target
-            | Construct::UserRegion
-            | Construct::Function
-            | Construct::NaturalLoop
-            | Construct::Io => Charge::Work,
-            Construct::Barrier
-            | Construct::ImplicitBarrier
-            | Construct::Taskwait
-            | Construct::Taskgroup
-            | Construct::Flush
-            | Construct::Mpi
-            | Construct::Pthread
-            | Construct::Cuda
-            | Construct::Hip => Charge::Wait,
-            Construct::Critical
-            | Construct::Atomic
-            | Construct::Ordered
-            | Construct::Lock
-            | Construct::Reduction => Charge::Entry,
-            Construct::Parallel
-            | Construct::Teams
-            | Construct::TaskCreate
-            | Construct::Taskyield
-            | Construct::Taskloop
-            | Construct::Cancel
-            | Construct::Scope
-            | Construct::Dispatch
-            | Construct::Service => Charge::Runtime,
-        }
-    }
-
     /// The class of the time in which it doesn't work; `None`: it only works. Of the time after entering ([`Charge::Entry`])
     /// see [`Construct::AFTER_ENTRY`].
     pub const fn overhead_class(self) -> Option<OverheadClass> {
@@ -303,11 +373,9 @@ impl Construct {
 
     /// The same where it is known whom the thread waits for.
     pub const fn overhead_class_for(self, waits_for: WaitsFor) -> Option<OverheadClass> {
-        match self {
-            Construct::Barrier | Construct::ImplicitBarrier if waits_for.is_limited() => {
-                Some(OverheadClass::LimitedParallelism)
-            }
-            _ => self.overhead_class(),
+        match self.is_barrier() && waits_for.is_limited() {
+            true => Some(OverheadClass::LimitedParallelism),
+            false => self.overhead_class(),
         }
     }
 
@@ -330,69 +398,6 @@ impl Construct {
                 ..none
             },
         }
-    }
-}
-
-impl Construct {
-    /// Whether an executed instance of it is an execution unit ([XU] section 4).
-    #[inline]
-    pub const fn is_xu(self) -> bool {
-        matches!(
-            self,
-            Construct::Range | Construct::Section | Construct::Task
-        )
-    }
-
-    /// Whether it is the program's own code that was chosen by name, and no construct: labels don't know of it.
-    #[inline(always)]
-    pub const fn is_code(self) -> bool {
-        matches!(self, Construct::Function | Construct::NaturalLoop)
-    }
-
-    /// Whether it hands its body to several threads or teams, each of which has a part of it.
-    #[inline]
-    pub const fn is_fork(self) -> bool {
-        matches!(self, Construct::Parallel | Construct::Teams)
-    }
-
-    /// Whether it is such a part.
-    #[inline]
-    pub const fn is_part(self) -> bool {
-        matches!(self, Construct::ImplicitTask | Construct::Team)
-    }
-
-    /// Whether its intervals tell, as their extent, how long a thread waited before it got in.
-    #[inline]
-    pub const fn is_exclusive(self) -> bool {
-        matches!(
-            self,
-            Construct::Critical
-                | Construct::Lock
-                | Construct::Ordered
-                | Construct::Atomic
-                | Construct::Reduction
-        )
-    }
-
-    /// Whether it is a call of another library, which is known by the function that is called.
-    #[inline]
-    pub const fn is_call(self) -> bool {
-        matches!(
-            self,
-            Construct::Mpi | Construct::Pthread | Construct::Io | Construct::Cuda | Construct::Hip
-        )
-    }
-
-    /// Whether a thread in it waits for others (or works on other tasks meanwhile).
-    #[inline]
-    pub const fn is_wait(self) -> bool {
-        matches!(
-            self,
-            Construct::Barrier
-                | Construct::ImplicitBarrier
-                | Construct::Taskwait
-                | Construct::Taskgroup
-        )
     }
 }
 

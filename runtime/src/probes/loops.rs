@@ -69,7 +69,7 @@ fn close_range(thread: &Thread) {
 }
 
 fn is_range(work: &Work) -> bool {
-    matches!(work.construct.get(), Construct::Range | Construct::Section)
+    work.construct.get().is_share()
 }
 
 /// Logical number of the iteration with this value of the loop variable. Wraps as the loop's own arithmetic does.

@@ -71,7 +71,7 @@ pub(crate) fn wait(thread: &Thread, call: &Call, construct: Construct) -> u64 {
 pub(crate) fn wait_from_here(thread: &Thread, call: &Call, construct: Construct) -> u64 {
     let cost = Cost::new();
     let (result, t0) = timed_from_here(thread, &cost, || call.forward());
-    let is_barrier = matches!(construct, Construct::Barrier | Construct::ImplicitBarrier);
+    let is_barrier = construct.is_barrier();
     let is_idle = is_barrier && thread.was_idle(cost.ticks.get());
     let extent = u64::from(is_idle && construct == Construct::Barrier);
     thread.write_wait(construct, entry::this(call.site()), t0, extent, &cost);

@@ -2,7 +2,6 @@
 
 use super::{Kind, Lane, Span, Timeline};
 use crate::label::Label;
-use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, Step};
 
 /// What labels of one parent and one place have in common; equal for those of which only a number differs.
@@ -108,6 +107,6 @@ fn labelled<'s>(span: &'s Span<'_>) -> Option<&'s Interval<'s>> {
         .record
         .as_ref()
         .filter(|_| span.kind == Kind::Interval)?;
-    let has = record.node != 0 || matches!(record.construct, Construct::Range | Construct::Section);
+    let has = record.node != 0 || record.construct.is_share();
     has.then_some(record)
 }

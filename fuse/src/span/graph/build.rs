@@ -224,18 +224,16 @@ impl Building<'_, '_> {
 
     fn meet(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
         match rec.construct {
-            Construct::Loop | Construct::Sections | Construct::Distribute => {
-                self.share(at, rec, steps, task);
-            }
-            Construct::Single | Construct::Master => {
+            c if c.is_divided() => self.share(at, rec, steps, task),
+            c if c.is_block() => {
                 let strand = self.inner(at, task);
                 steps.push(Step::Block { strand });
             }
             Construct::Task => self.execute(at, rec, steps, task),
             Construct::TaskCreate => self.create(at, rec, steps, task),
-            Construct::Taskwait | Construct::Taskgroup => self.wait(at, rec, steps, task),
+            c if c.is_task_wait() => self.wait(at, rec, steps, task),
             Construct::Taskloop => self.taskloop(rec, steps, task),
-            Construct::Barrier | Construct::ImplicitBarrier if task.member != NONE => {
+            c if c.is_barrier() && task.member != NONE => {
                 steps.push(Step::Barrier);
             }
             Construct::Ordered => self.ordered(at, rec, steps, task),

@@ -229,16 +229,7 @@ impl Instances {
                 xus.own_ns[row],
             );
         }
-        let inside = |c: Construct| {
-            !matches!(
-                c,
-                Construct::ImplicitTask
-                    | Construct::Team
-                    | Construct::Parallel
-                    | Construct::Teams
-                    | Construct::Program
-            )
-        };
+        let inside = |c: Construct| !(c.is_part() || c.is_fork() || c == Construct::Program);
         for row in (0..rows.len()).filter(|&row| inside(rows.construct[row])) {
             let thread = (rows.process[row], rows.thread[row]);
             executed(

@@ -32,10 +32,7 @@ pub(super) fn add(rows: &mut Rows, summary: &Summary, table: &XuTable) {
         if !label.is_some() || !table.labels.read(label, LONGEST, &mut components) {
             continue;
         }
-        let is_range = matches!(
-            table.construct[row],
-            Some(Construct::Range | Construct::Section)
-        );
+        let is_range = table.construct[row].is_some_and(Construct::is_share);
         walk.enter(&components, is_range);
     }
     for ((site, is_shared), sum) in walk.sums {

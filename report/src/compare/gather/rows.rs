@@ -163,9 +163,7 @@ pub(super) fn key(at: &Site, module: Option<&str>, kind: Construct) -> (RegionKe
             Construct::Critical if !detail.is_empty() => Some(detail.to_owned()),
             _ => None,
         },
-        schedule: matches!(kind, Construct::Loop | Construct::Distribute)
-            .then(|| schedule(detail))
-            .flatten(),
+        schedule: kind.is_loop().then(|| schedule(detail)).flatten(),
         callers: vec![],
         is_part: false,
     };
@@ -275,7 +273,7 @@ fn waits(rows: &mut Rows, summary: &Summary) {
         });
         if let Some(row) = row {
             rows.rows[row].sums.own_ns += stat.own_ns();
-            if matches!(construct, Construct::Barrier | Construct::ImplicitBarrier) {
+            if construct.is_barrier() {
                 rows.rows[row].sums.barriers += stat.instances;
             }
         }

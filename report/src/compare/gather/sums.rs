@@ -190,10 +190,7 @@ impl Sums {
         if executions > 0 && !self.in_part {
             put(Quantity::Executions, executions as f64);
         }
-        let is_shared = matches!(
-            construct,
-            Construct::Parallel | Construct::Loop | Construct::Sections | Construct::Distribute
-        );
+        let is_shared = construct == Construct::Parallel || construct.is_divided();
         if is_shared && self.work_ns > 0 && self.own.threads > 1 {
             put(Quantity::Imbalance, self.own.imbalance());
             put(Quantity::LoadBalance, 1.0 / (1.0 + self.whole.imbalance()));

@@ -97,20 +97,10 @@ pub(super) fn values(context: &Context<'_>) -> Value {
 
 /// Constructs that have units or create them.
 fn makes_units(construct: Option<Construct>) -> bool {
-    matches!(
-        construct,
-        Some(
-            Construct::Parallel
-                | Construct::Loop
-                | Construct::Sections
-                | Construct::Task
-                | Construct::Taskloop
-                | Construct::Single
-                | Construct::Master
-                | Construct::Teams
-                | Construct::Distribute
-        )
-    )
+    construct.is_some_and(|c| {
+        let is_tasks = matches!(c, Construct::Task | Construct::Taskloop);
+        is_tasks || c.is_fork() || c.is_divided() || c.is_block()
+    })
 }
 
 /// The section of units by what created them; `None`: there are no tasks.

@@ -133,10 +133,7 @@ impl Row<'_> {
 /// How unevenly threads work in a region; `None`: that tells nothing.
 pub(in crate::view) fn imbalance(region: &Region) -> Option<f64> {
     // What one thread executes by its nature is not uneven.
-    let is_one = matches!(
-        region.construct,
-        Some(Construct::Single | Construct::Master)
-    );
+    let is_one = region.construct.is_some_and(Construct::is_block);
     let is_shared = region.spread.threads > 1 && region.work_s > 0.0 && !is_one;
     is_shared.then_some(region.spread.imbalance)
 }

@@ -80,9 +80,7 @@ impl Whats {
         let is_lost = matches!(doing, Doing::Lost(_));
         let region = match (span.kind, span.construct) {
             (Kind::End, _) => span.site,
-            (Kind::Interval, Construct::Barrier | Construct::ImplicitBarrier) if is_lost => {
-                timeline.region_of(lane, span)
-            }
+            (Kind::Interval, c) if is_lost && c.is_barrier() => timeline.region_of(lane, span),
             _ => None,
         };
         let what = What {
@@ -241,7 +239,7 @@ fn name(what: &What) -> String {
     let construct = what.construct.name().replace('-', " ");
     match (what.kind, what.construct) {
         (Kind::Interval, Construct::Program) => "program".to_owned(),
-        (Kind::Interval, Construct::ImplicitTask | Construct::Team) => "thread's part".to_owned(),
+        (Kind::Interval, c) if c.is_part() => "thread's part".to_owned(),
         (Kind::Interval, Construct::Dispatch) => "fetching ranges".to_owned(),
         (Kind::Interval, Construct::TaskCreate) => "creating a task".to_owned(),
         (Kind::Interval, _) => construct,
