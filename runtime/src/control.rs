@@ -43,7 +43,7 @@ pub(crate) fn generation() -> u64 {
 }
 
 /// What holds for every region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, zerocopy::FromZeros)]
 pub(crate) struct Settings {
     /// Some regions are off or have a set of their own, or the program has paused the recording.
     pub(crate) special: bool,

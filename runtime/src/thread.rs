@@ -9,6 +9,19 @@
 //! of their own that we could wrap; they are [`Work`] entries on a stack in the thread, and belong to the frame that
 //! was innermost when they began. Ranks for labels are counted where the children are created.
 
+/// Has the compiler prove that zero bytes are values of a type's fields, but for those that are written first. A field that
+/// is in neither list is an error.
+macro_rules! zeroed {
+    ($type:ident { $($field:ident),* $(,)? } written { $($written:ident),* $(,)? }) => {
+        const _: fn(&$type) = |all| {
+            fn is_zeroed<T: zerocopy::FromZeros>(_: &T) {}
+            let $type { $($field,)* $($written: _,)* } = all;
+            $(is_zeroed($field);)*
+        };
+    };
+}
+use zeroed;
+
 mod boundary;
 pub(crate) mod called;
 pub(crate) mod context;
@@ -164,6 +177,16 @@ pub(crate) struct Thread {
     pub(crate) next: Cell<*const Thread>,
 }
 
+zeroed! {
+    Thread {
+        last, account, watch, frame, work_top, floor, innermost, stack, creation, special, most, next_node, origin, choices, depth,
+        calls_open, dimensions, team, synchronised, mutex_top, mutex_lost, lock_top, stale, lazily, behind, unsettled, pending,
+        ours, work, mutexes, messages, locks, shares, entered, last_counts, tallies, contexts, detached, detached_free,
+        detached_lost, open_calls, calls, next,
+    }
+    written { index, counters, meter, buffer, root, sums }
+}
+
 impl Thread {
     /// A thread that starts recording now: its root is its current frame. `of_regions`: the counters of events that are counted
     /// per parallel region. Initialises `at` in place, as the whole is too
@@ -184,12 +207,12 @@ impl Thread {
             index: 0,
             path: 0,
         };
-        // SAFETY: the caller's promise. All-zero bytes are valid for the arrays and cells that are not written here
-        // (null pointers, false, Construct::Program, Step::Root).
+        // SAFETY: the caller's promise. Zero bytes are values of all fields that are not written here (`zeroed!`).
         let thread = unsafe {
             (&raw mut (*at).index).write(index);
             (&raw mut (*at).counters).write(counters);
             Meter::init(&raw mut (*at).meter, of_regions);
+            sums::Table::init(&raw mut (*at).sums);
             (&raw mut (*at).buffer).write(buffer);
             (&raw mut (*at).root).write(Frame::new(Construct::Program, NO_SITE, node, place, 0, 1));
             &*at

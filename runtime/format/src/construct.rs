@@ -1,11 +1,12 @@
 //! OpenMP constructs and waits, by number (in records) and name (in JSON, tables and pattern files).
 
 use serde::{Deserialize, Serialize};
+use zerocopy::FromZeros;
 
 macro_rules! constructs {
     ($($(#[$doc:meta])* $name:ident = $number:tt, $text:literal, $group:ident, $charge:ident;)*) => {
         /// Kind of an OpenMP thing. Numbers are never reused.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, FromZeros)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[repr(u8)]
         pub enum Construct {

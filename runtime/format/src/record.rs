@@ -36,6 +36,7 @@ pub use write::{encode_interval, encode_left_out, encode_name, encode_node, enco
 
 use crate::construct::Construct;
 use read::get;
+use zerocopy::FromZeros;
 
 /// First bytes of a record file.
 pub const MAGIC: [u8; 8] = *b"OMPFXU01";
@@ -257,7 +258,7 @@ pub const USER_MODULE: u32 = 254;
 pub const MAX_NAME: usize = 255;
 
 /// How a node's label continues its parent's ([XU] section 4; docs/design/labels.md has the choices).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, FromZeros)]
 #[repr(u8)]
 pub enum Step {
     /// `0`: the root.

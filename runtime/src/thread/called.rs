@@ -11,6 +11,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::abi::SiteDesc;
 use ompfuse_format::construct::trips;
 use ompfuse_format::record::Step;
+use zerocopy::FromZeros;
 
 /// Calls that go on at once on a thread; deeper ones are not recorded.
 pub(super) const MAX_CALLS: usize = 1 << 13;
@@ -22,7 +23,7 @@ pub(super) const PLACES: usize = 256;
 const BEHIND: usize = 1;
 
 /// A call that goes on.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 #[repr(C)]
 pub(super) struct Called {
     pub(super) frame: Frame,

@@ -3,9 +3,10 @@
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 use ompfuse_format::record::{MAX_COUNTERS, NOT_COUNTED};
+use zerocopy::FromZeros;
 
 /// An account: exclusive time in ticks and counts.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(crate) struct Cost {
     /// Number of the event set that `counts` are of, plus 1; 0: the one that is counted when it is charged first.
     pub(super) set: Cell<u8>,

@@ -4,12 +4,13 @@
 use super::Thread;
 use core::cell::Cell;
 use ompfuse_format::abi::Probe;
+use zerocopy::FromZeros;
 
 /// Arguments that a call may have on the stack, in bytes: it lies that much deeper than one without.
 const ARGUMENTS: usize = 64;
 
 /// A task that is being created: its first step has been made, and what passes is charged to [`Thread::pending`].
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(super) struct Creation {
     /// Stack pointer of the first step; the largest number if there is none.
     at: Cell<usize>,

@@ -5,9 +5,10 @@ use super::{Choice, Cost, SHARES, Thread};
 use core::cell::Cell;
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
+use zerocopy::FromZeros;
 
 /// Where something stands in the tree of labels.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, FromZeros)]
 pub(crate) struct Place {
     pub(crate) parent: u64,
     pub(crate) step: Step,
@@ -17,7 +18,7 @@ pub(crate) struct Place {
 }
 
 /// A task region; a team's part of a `teams` region is one too.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(crate) struct Frame {
     pub(crate) up: Cell<*const Frame>,
     pub(crate) construct: Construct,
@@ -125,7 +126,7 @@ impl Frame {
 }
 
 /// Chunks that are dealt round the team, in logical iterations.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, FromZeros)]
 pub(crate) struct Chunks {
     /// First iteration of this thread's next chunk.
     pub(crate) next: i64,
@@ -138,7 +139,7 @@ pub(crate) struct Chunks {
 }
 
 /// This thread's share of a static loop, as it was computed in one execution of a function (told by its stack pointer).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, FromZeros)]
 pub(crate) struct Share {
     pub(crate) site: u32,
     pub(crate) stack: u64,
@@ -188,7 +189,7 @@ impl Thread {
 }
 
 /// An open work-sharing construct, or a range of one.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(crate) struct Work {
     pub(crate) construct: Cell<Construct>,
     pub(crate) site: Cell<u32>,
@@ -216,7 +217,7 @@ pub(crate) struct Work {
 }
 
 /// A mutex that is held.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(super) struct Held {
     pub(super) construct: Cell<Construct>,
     pub(super) site: Cell<u32>,

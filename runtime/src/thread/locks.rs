@@ -6,6 +6,7 @@ use crate::locks;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::Construct;
+use zerocopy::FromZeros;
 
 /// Locks held at once by a thread of which we know since when; the oldest gives way.
 pub(crate) const MAX_LOCKS: usize = 32;
@@ -16,7 +17,7 @@ static OWNERS: [AtomicU64; OWNER_PLACES] = [const { AtomicU64::new(0) }; OWNER_P
 const OWNER_PLACES: usize = 1024;
 
 /// A lock that is held.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(super) struct Lock {
     lock: Cell<u64>,
     /// [`crate::locks`]

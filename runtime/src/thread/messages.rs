@@ -3,12 +3,13 @@
 use super::Thread;
 use core::cell::Cell;
 use ompfuse_format::record::message::{self, Message};
+use zerocopy::FromZeros;
 
 /// Places of calls whose sums a thread keeps at once; where there are more, a record is written now and then.
 pub(super) const MAX_PLACES: usize = 64;
 
 /// The calls at one site. All-zero: of none.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(super) struct Sum {
     site: Cell<u32>,
     calls: Cell<u32>,

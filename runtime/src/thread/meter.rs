@@ -149,13 +149,24 @@ impl Sums {
     }
 }
 
+super::zeroed! {
+    Meter {
+        is_open, is_behind, is_reading, depth, sums, waited, unread, table,
+    }
+    written { at, last, counters }
+}
+super::zeroed! {
+    Reading { waited, is_counted, counts }
+    written { processor_ns }
+}
+
 impl Meter {
     /// Initialises the meter at this place, whose bytes are zero.
     ///
     /// # Safety
     /// `at` is valid, and nobody else uses it.
     pub(super) unsafe fn init(at: *mut Meter, counters: Counters) {
-        // SAFETY: the caller's promise. Zero bytes are valid for all other fields but the two options, which are written.
+        // SAFETY: the caller's promise. Zero bytes are values of all other fields (`zeroed!`).
         unsafe {
             (&raw mut (*at).at).write(Cell::new(None));
             (&raw mut (*at).last.processor_ns).write(Cell::new(None));

@@ -3,12 +3,13 @@
 
 use super::{Cost, Frame, Thread, Work};
 use core::cell::Cell;
+use zerocopy::FromZeros;
 
 /// Frames that are remembered; of deeper nesting the innermost ones.
 pub(super) const REMEMBERED: usize = 64;
 
 /// What has to be known of a frame when it can't be asked any more.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(super) struct Entered {
     frame: Cell<*const Frame>,
     /// The frame around it, which may be a call's.
@@ -20,7 +21,7 @@ pub(super) struct Entered {
 }
 
 /// The thread's stack: lowest address and length; unknown has length 0.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(super) struct Stack {
     low: Cell<usize>,
     len: Cell<usize>,

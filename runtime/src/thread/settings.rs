@@ -8,9 +8,10 @@ use crate::counters::Counters;
 use crate::{entry, process, syscall};
 use core::cell::Cell;
 use ompfuse_format::control::{MAX_SETS, OFF, OWN_SET};
+use zerocopy::FromZeros;
 
 /// A construct's event set and whether it is recorded, as it began. 0: it has not begun yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromZeros)]
 pub(crate) struct Choice(u8);
 
 impl Choice {
@@ -64,7 +65,7 @@ struct Rotation {
 }
 
 /// What a thread has taken over of the settings, and its groups of counters.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(super) struct Choices {
     /// The generation in which nothing is special; otherwise no generation that there is.
     plain: Cell<u64>,

@@ -12,6 +12,7 @@ use super::{Cost, Thread};
 use crate::host;
 use core::arch::global_asm;
 use core::cell::Cell;
+use zerocopy::FromZeros;
 
 global_asm!(
     // The sequence, and where the kernel would go on if it interrupted it. In front of that must stand what glibc has registered
@@ -55,7 +56,7 @@ static SEQUENCE: Sequence = Sequence {
 };
 
 /// What a thread looks at.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(super) struct Watch {
     /// The thread's `rseq_cs`, or `nothing`.
     at: Cell<*mut u64>,

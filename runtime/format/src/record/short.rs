@@ -22,6 +22,7 @@ mod read;
 pub(super) use read::{is_loop, is_short, read_interval, read_loop, read_node};
 
 use super::{Construct, IntervalHead, Node, Step, ThreadHeader};
+use zerocopy::FromZeros;
 
 /// First byte of a short node.
 pub const KIND_NODE: u8 = 6;
@@ -77,7 +78,7 @@ const _: () = assert!(crate::control::MAX_SETS <= 1 << SET);
 const END: u32 = 48;
 
 /// What short records leave out: whose nodes they mean, and from when on their time counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromZeros)]
 pub struct Origin {
     /// What the numbers of this thread's nodes have in common.
     pub nodes: u64,

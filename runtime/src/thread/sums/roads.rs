@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::Construct;
 use ompfuse_format::record::sums::{self, Kind, MOST_ROADS, ROAD};
 use ompfuse_format::record::{IntervalHead, NO_SITE};
+use zerocopy::FromZeros;
 
 /// Places for roads, a power of two; a road's place is its number. Place 0 stands for the program's own code.
 const PLACES: usize = 1 << 15;
@@ -32,7 +33,7 @@ pub(super) fn after_fork() {
 pub(super) const RECENT: usize = 64;
 
 /// An answer: 0 is none.
-#[derive(Debug)]
+#[derive(Debug, FromZeros)]
 pub(super) struct Recent {
     asked: Cell<u64>,
     road: Cell<u16>,

@@ -52,7 +52,7 @@ struct Place {
     entry: Cell<*const AtomicU64>,
 }
 
-/// The table; zeros are an empty one.
+/// The table; zeros are an empty one, with its road ([`Table::init`]).
 #[derive(Debug)]
 pub(in crate::thread) struct Table {
     /// The index, and its number of places less 1.
@@ -74,7 +74,23 @@ pub(in crate::thread) struct Table {
     pub(super) block: Cell<*mut super::team::Block>,
 }
 
+crate::thread::zeroed! {
+    Table {
+        places, mask, used, next, left, len, pieces, fork, recent, behind, block,
+    }
+    written { road }
+}
+
 impl Table {
+    /// Initialises the table at this place, whose bytes are zero.
+    ///
+    /// # Safety
+    /// `at` is valid, and nobody else uses it.
+    pub(in crate::thread) unsafe fn init(at: *mut Table) {
+        // SAFETY: the caller's promise. Zero bytes are values of all other fields (`zeroed!`).
+        unsafe { (&raw mut (*at).road).write(Cell::new(None)) };
+    }
+
     fn place(&self, at: usize) -> &Place {
         // SAFETY: inside the index, whose zeroed bytes are free places; only this thread has it.
         unsafe { &*self.places.get().add(at & self.mask.get()) }
