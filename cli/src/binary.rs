@@ -4,13 +4,16 @@ use crate::atomic::Holes;
 use crate::counted;
 use crate::debug::{self, DebugArgs};
 use crate::input::Input;
-use crate::select::{self, CallArgs, FunctionArgs, SelectArgs};
+use crate::select::{self, CallArgs, FunctionArgs, SelectArgs, plain};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
 use ompfuse_progress::Progress;
-use ompfuse_rewriter::model::Scan;
+use ompfuse_report::words::did_you_mean;
+use ompfuse_rewriter::addresses;
+use ompfuse_rewriter::debug::DebugFiles;
+use ompfuse_rewriter::model::{Scan, Site};
 use ompfuse_rewriter::plan::{self, PatchPlan, PlanOptions};
 use ompfuse_rewriter::reproduce::reproduce_debugged;
 use ompfuse_rewriter::scan::{ScanError, ScanOptions, Wish, scan_chosen, self_description};
@@ -89,6 +92,50 @@ pub(crate) fn scan(
     Ok(found)
 }
 
+/// Refuses a program in which no function has a name that `--functions` and `--loops`, or `--count`, give.
+pub(crate) fn check_functions(
+    scan: &Scan,
+    wanted: Option<&FunctionArgs>,
+    (file, bytes): (&Path, &[u8]),
+) -> Result<()> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let is_function = |s: &Site| s.info.construct == Construct::Function;
+    if wanted.names_some() && !scan.sites.iter().any(is_function) {
+        bail!(unmatched(file, bytes, wanted));
+    }
+    if counted::is_unmatched(scan.binary.counted.as_ref(), wanted) {
+        bail!(unmatched_count(file, bytes, wanted));
+    }
+    Ok(())
+}
+
+/// What is said where `--functions` and `--loops` match nothing in a file.
+pub(crate) fn unmatched(file: &Path, bytes: &[u8], wanted: &FunctionArgs) -> String {
+    format!(
+        "{}: {}",
+        wanted.options(),
+        no_match(file, bytes, wanted.texts())
+    )
+}
+
+/// The same of `--count`.
+fn unmatched_count(file: &Path, bytes: &[u8], wanted: &FunctionArgs) -> String {
+    format!("--count: {}", no_match(file, bytes, wanted.count_texts()))
+}
+
+fn no_match<'t>(file: &Path, bytes: &[u8], texts: impl Iterator<Item = &'t str> + Clone) -> String {
+    let patterns: Vec<String> = texts.clone().map(|text| format!("`{text}`")).collect();
+    let known = addresses::functions(bytes, DebugFiles::default());
+    let known: Vec<String> = known.into_iter().map(plain).collect();
+    let meant: Vec<String> = texts.map(|text| did_you_mean(text, &known)).collect();
+    let file = file.display();
+    format!(
+        "no function in {file} matches {}{}; `ompfuse scan {file} --functions '*'` lists what there is",
+        patterns.join(" or "),
+        meant.concat()
+    )
+}
+
 /// Whether a scan failed because nothing that is looked for is in the file (or because it is an OpenMP runtime).
 pub(crate) fn has_nothing(error: &anyhow::Error) -> bool {
     matches!(
@@ -123,7 +170,7 @@ pub(crate) fn examine(
                 calls,
             };
             let scan = scan(path, bytes, &debug, besides, scarce, progress)?;
-            counted::check(&scan, own.as_ref(), (path, bytes))?;
+            check_functions(&scan, own.as_ref(), (path, bytes))?;
             Binary::Original(Box::new(scan))
         }
     })

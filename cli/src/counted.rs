@@ -1,13 +1,9 @@
 //! What is said of functions that count their instructions.
 
-use crate::program::unmatched;
 use crate::select::FunctionArgs;
-use anyhow::{Result, bail};
 use ompfuse_format::site::{Counted, Uncounted, without_addresses};
-use ompfuse_rewriter::model::Scan;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Functions and instructions that are counted, and why others are not.
 #[derive(Debug, Serialize, PartialEq, Eq)]
@@ -25,18 +21,10 @@ struct Refused {
     instructions: u64,
 }
 
-/// Refuses a program in which no function has a name that `--count` gives.
-pub(crate) fn check(
-    scan: &Scan,
-    wanted: Option<&FunctionArgs>,
-    (file, bytes): (&Path, &[u8]),
-) -> Result<()> {
-    let counted = scan.binary.counted.as_ref();
+/// Whether a file has no function with a name that `--count` gives.
+pub(crate) fn is_unmatched(counted: Option<&Counted>, wanted: &FunctionArgs) -> bool {
     let is_nothing = counted.is_some_and(|c| c.functions.is_empty() && c.refused.is_empty());
-    match wanted.filter(|w| is_nothing && w.counts_some()) {
-        Some(wanted) => bail!("--count: {}", unmatched(file, bytes, wanted.count_texts())),
-        None => Ok(()),
-    }
+    is_nothing && wanted.counts_some()
 }
 
 /// So many functions are named behind a reason.

@@ -4,18 +4,14 @@ use crate::binary::Besides;
 use crate::cache::{self, Entry, Key};
 use crate::input::Input;
 use crate::libraries::{self, Libraries};
-use crate::select::{SelectArgs, plain};
+use crate::select::{FunctionArgs, SelectArgs};
 use crate::{binary, counted, input, launch, loader, output, privileges};
 use anyhow::{Context, Result, bail};
-use ompfuse_format::Construct;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::RunModule;
-use ompfuse_format::site::{SelfDescription, SiteInfo};
+use ompfuse_format::site::SelfDescription;
 use ompfuse_progress::Progress;
-use ompfuse_report::words::did_you_mean;
-use ompfuse_rewriter::addresses;
-use ompfuse_rewriter::debug::DebugFiles;
 use ompfuse_rewriter::model::Scan;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -129,7 +125,7 @@ impl Prepared {
             is_whole: cache::is_patched,
         };
         let (mut nothing, mut left_out, mut is_unprobed) = (false, false, false);
-        let mut why = None;
+        let (mut why, mut is_unmatched) = (None, false);
         let made = cache::get_or_make(&key, || {
             let wanted = selection.functions.of(&path_text(file), true);
             let named = wanted.as_ref().filter(|w| !w.only_counts());
@@ -140,8 +136,9 @@ impl Prepared {
             let of_scan = progress.part(binary::OF_SCAN);
             let scan = binary::scan(file, bytes, &debug, besides, false, of_scan)
                 .inspect_err(|e| nothing = binary::has_nothing(e))
-                .inspect_err(|_| why = named.map(|w| unmatched(file, bytes, w.texts())))?;
-            counted::check(&scan, wanted.as_ref(), (file, bytes))?;
+                .inspect_err(|_| is_unmatched = named.is_some_and(FunctionArgs::names_some))
+                .inspect_err(|_| why = named.map(|w| binary::unmatched(file, bytes, w)))?;
+            binary::check_functions(&scan, wanted.as_ref(), (file, bytes))?;
             left_out = selection.leaves_out(&scan.binary.path) && !scan.sites.is_empty();
             if let Some(lost) = binary::unprobed(&scan) {
                 why = without_probes(file, &scan, &lost);
@@ -160,7 +157,10 @@ impl Prepared {
                     file.display()
                 );
             }
-            why.iter().for_each(output::note);
+            match why {
+                Some(why) if is_unmatched => bail!(why),
+                why => why.iter().for_each(output::note),
+            }
             return Ok(());
         }
         let entry = made?;
@@ -169,13 +169,6 @@ impl Prepared {
             bail!("{} is damaged; remove its folder", patched.display());
         };
         description.binary.path = path_text(file); // the entry may come from another file with the same contents
-        let is_function = |s: &SiteInfo| s.construct == Construct::Function;
-        if let Some(wanted) = selection.functions.of(&path_text(file), true)
-            && !wanted.only_counts()
-            && !description.sites.iter().any(is_function)
-        {
-            output::note(unmatched(file, bytes, wanted.texts()));
-        }
         let counted = description
             .binary
             .counted
@@ -211,24 +204,6 @@ impl Prepared {
         self.file = file;
         Ok(())
     }
-}
-
-/// What is said where `--functions` and `--loops`, or `--count`, match nothing in a file.
-pub(crate) fn unmatched<'t>(
-    file: &Path,
-    bytes: &[u8],
-    texts: impl Iterator<Item = &'t str> + Clone,
-) -> String {
-    let patterns: Vec<String> = texts.clone().map(|text| format!("`{text}`")).collect();
-    let known = addresses::functions(bytes, DebugFiles::default());
-    let known: Vec<String> = known.into_iter().map(plain).collect();
-    let meant: Vec<String> = texts.map(|text| did_you_mean(text, &known)).collect();
-    let file = file.display();
-    format!(
-        "no function in {file} matches {}{}; `ompfuse scan {file} --functions '*'` lists what there is",
-        patterns.join(" or "),
-        meant.concat()
-    )
 }
 
 /// What is said of a file in which nothing can have a probe; `None`: it has only what needs none.

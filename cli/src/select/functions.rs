@@ -253,6 +253,21 @@ impl FunctionArgs {
         !self.count.is_empty() && self.count.iter().all(|p| p.text != EVERYTHING)
     }
 
+    /// Whether functions or loops are wanted, and all patterns for that name some.
+    pub(crate) fn names_some(&self) -> bool {
+        let mut all = self.functions.iter().chain(&self.loops);
+        !self.only_counts() && all.all(|p| p.text != EVERYTHING)
+    }
+
+    /// The options that say so.
+    pub(crate) fn options(&self) -> &'static str {
+        match (self.functions.is_empty(), self.loops.is_empty()) {
+            (false, true) => "--functions",
+            (true, false) => "--loops",
+            _ => "--functions and --loops",
+        }
+    }
+
     /// The patterns of functions that are counted.
     pub(crate) fn count_texts(&self) -> impl Iterator<Item = &str> + Clone {
         self.count.iter().map(|p| p.text.as_str())

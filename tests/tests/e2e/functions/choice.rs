@@ -105,7 +105,8 @@ fn scan<'x>(program: &'x Path, pattern: &'x str) -> [&'x std::ffi::OsStr; 4] {
     ]
 }
 
-/// A program without OpenMP of which no function can be recorded, or none is found, runs all the same: it may start others.
+/// A program without OpenMP of which no function can be recorded runs all the same: it may start others. A pattern that matches
+/// nothing in it is an error.
 #[test]
 fn programs_without_a_function_go_on() {
     let Some(starter) = compile(C, "gcc -O2") else {
@@ -115,19 +116,24 @@ fn programs_without_a_function_go_on() {
         return;
     };
     let program = started.path.to_str().expect("a path of ours is text");
-    for (pattern, said) in [
-        ("tin*", "can be recorded: few instructions"),
-        ("nosuch", "matches `nosuch`"),
-        ("size:..1", "matches `size:..1`"),
-    ] {
-        let out = tempfile::tempdir().expect("there is room for a recording");
+    let out = tempfile::tempdir().expect("there is room for a recording");
+    let record = |out: &Path, pattern: &str| {
         let flags = [&table::ONE_EVENT[..], &["--functions", pattern]].concat();
-        let recorded = table::record(&starter.path, &[program], 2, out.path(), &flags);
-        let recorded = recorded.ok(pattern);
-        assert_eq!(recorded.text().lines().count(), 2, "{recorded:?}");
-        let notes = String::from_utf8_lossy(&recorded.stderr);
-        assert!(notes.contains(said), "{notes}");
-        assert_eq!(table::runs(out.path()).len(), 1, "{notes}");
+        table::record(&starter.path, &[program], 2, out, &flags)
+    };
+    let recorded = record(out.path(), "tin*").ok("tin*");
+    assert_eq!(recorded.text().lines().count(), 2, "{recorded:?}");
+    let notes = recorded.errors();
+    assert!(
+        notes.contains("can be recorded: few instructions"),
+        "{notes}"
+    );
+    assert_eq!(table::runs(out.path()).len(), 1, "{notes}");
+    for pattern in ["nosuch", "size:..1"] {
+        let nowhere = out.path().join("nowhere");
+        let refused = record(&nowhere, pattern);
+        is_refused(&refused, &format!("matches `{pattern}`"));
+        assert!(refused.text().is_empty() && !nowhere.exists());
     }
     let none = command::run(scan(&starter.path, "file:program.c"));
     let said = String::from_utf8_lossy(&none.stderr).into_owned();
@@ -136,4 +142,42 @@ fn programs_without_a_function_go_on() {
         said.contains("it has no debug information; compile with -g"),
         "{said}"
     );
+}
+
+/// One line says what was not found, and nothing is written.
+#[track_caller]
+fn is_refused(output: &process::Output, said: &str) {
+    let errors = output.errors();
+    assert_eq!(output.status, 1, "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert!(errors.contains(said), "{errors}");
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_an_error() {
+    let Some(program) = compile(C, "gcc -O2 -fopenmp") else {
+        return;
+    };
+    let path = program.path.as_os_str();
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let out = folder.path().join("out");
+    for option in ["--functions", "--loops"] {
+        let said = format!("{option}: no function in {}", program.path.display());
+        let pattern = format!("{option}=stpe");
+        let wanted = |command: &str| {
+            let mut all = vec![command.into(), pattern.clone().into()];
+            all.extend(["-o".into(), out.as_os_str().to_owned()]);
+            if command != "patch" {
+                all.extend(["--events", "none", "--"].map(Into::into));
+            }
+            all.push(path.to_owned());
+            all
+        };
+        for command in ["patch", "record", "profile"] {
+            let refused = command::run::<std::ffi::OsString>(wanted(command));
+            is_refused(&refused, &said);
+            is_refused(&refused, "matches `stpe` (did you mean step?)");
+            assert!(!out.exists(), "{command}");
+        }
+    }
 }
