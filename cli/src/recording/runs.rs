@@ -119,27 +119,9 @@ impl Recorder<'_> {
             let _ = std::fs::remove_dir(&path); // nothing else is in it
         }
         let (ended, recorded) = launched?;
-        let mut of_all = ended;
-        if let Some(meeting) = &self.meeting {
-            let told = meeting.ended(&path, ended.exit, ended.duration_s);
-            let did_well = ended.exit == Exit::Code(0) && ended.interrupted.is_none();
-            let ranks = match told {
-                Ok(()) => meeting.finish(&path, meeting.is_leader() && did_well),
-                Err(error) => {
-                    note(crate::one_line(&error));
-                    None // who waits for it sees that this command is gone
-                }
-            };
-            self.recording.is_told_by_another = ranks.is_none();
-            output::mute(ranks.is_none());
-            let Some(ranks) = ranks else {
-                self.recording.interrupted = ended.interrupted;
-                self.tell_failure(ended.exit);
-                return Ok(Then::Stop);
-            };
-            of_all = ended_with(&ended, &ranks);
-            about.ranks = ranks;
-        }
+        let Some(of_all) = self.meet_ranks(&path, ended, &mut about) else {
+            return Ok(Then::Stop);
+        };
         // Whatever fails from here on, the program's end is handed on.
         let processes = run_dir::read_processes(&path);
         let damaged = processes.as_ref().err().map(crate::one_line);
@@ -197,6 +179,32 @@ impl Recorder<'_> {
         });
         let stop = ended.interrupted.is_some() || matches!(ended.exit, Exit::Signal(_));
         Ok(if stop { Then::Stop } else { Then::GoOn })
+    }
+
+    /// The end of all ranks of the job; `None`: another one tells of them.
+    fn meet_ranks(&mut self, path: &Path, ended: Ended, about: &mut About) -> Option<Ended> {
+        let Some(meeting) = &self.meeting else {
+            return Some(ended);
+        };
+        let told = meeting.ended(path, ended.exit, ended.duration_s);
+        let did_well = ended.exit == Exit::Code(0) && ended.interrupted.is_none();
+        let ranks = match told {
+            Ok(()) => meeting.finish(path, meeting.is_leader() && did_well),
+            Err(error) => {
+                note(crate::one_line(&error));
+                None // who waits for it sees that this command is gone
+            }
+        };
+        self.recording.is_told_by_another = ranks.is_none();
+        output::mute(ranks.is_none());
+        let Some(ranks) = ranks else {
+            self.recording.interrupted = ended.interrupted;
+            self.tell_failure(ended.exit);
+            return None;
+        };
+        let of_all = ended_with(&ended, &ranks);
+        about.ranks = ranks;
+        Some(of_all)
     }
 
     /// The next run's folder.

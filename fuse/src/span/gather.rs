@@ -121,8 +121,7 @@ pub(super) fn gather(
         if gathered.recs.len() + fetches.len() >= most {
             break;
         }
-        let next = merge.next(|thread, record| pending.take(thread, record));
-        let Some((thread, i)) = next else {
+        let Some((thread, i)) = merge.next(|thread, record| pending.take(thread, record)) else {
             gathered.is_whole = true;
             break;
         };

@@ -198,7 +198,7 @@ impl Process<'_> {
             if is_work {
                 work += rec.own;
             }
-            let is_creation = matches!(rec.construct, Construct::TaskCreate | Construct::Taskloop);
+            let is_creation = rec.construct.is_creation();
             if is_creation {
                 *creating.entry(rec.thread).or_default() += rec.own;
             }
@@ -214,7 +214,7 @@ impl Process<'_> {
                 last = last.max(rec.t1);
             }
             match rec.construct {
-                Construct::Critical | Construct::Lock => {
+                c if c.is_mutex() => {
                     ticks.bound(LowerBound::Locks);
                     *ticks.held.entry(rec.site).or_default() += rec.len().saturating_sub(rec.own);
                 }
@@ -325,7 +325,7 @@ impl Process<'_> {
         region.each_ns += ns(ticks.each);
         region.modelled_ns += ns(ticks.modelled);
         region.assumes_equal |= ticks.assumes_equal;
-        region.lower_bound.extend(ticks.bounds);
+        region.lower_bound.extend(&ticks.bounds);
         region.lower_bound.sort_unstable();
         region.lower_bound.dedup();
         let held = ticks.held.iter().max_by_key(|(_, t)| **t);
@@ -339,6 +339,26 @@ impl Process<'_> {
         if let Some(held) = held.filter(is_more) {
             region.held = Some(held);
         }
+        self.predict(&ticks, is_first, region);
+        self.follow_path(&ticks, region);
+        let mut waits: Vec<TaskWait> = task_waits
+            .iter()
+            .filter_map(|(&(site, tasks), &t)| {
+                Some(TaskWait {
+                    site: self.place(site)?,
+                    tasks: self.place(tasks)?,
+                    ns: ns(t),
+                })
+            })
+            .collect();
+        waits.sort_by_key(|w| (std::cmp::Reverse(w.ns), w.site, w.tasks));
+        region.task_waits = waits;
+        self.add_loops(ticks.loops, region);
+    }
+
+    /// Adds what its executions are predicted to take.
+    fn predict(&self, ticks: &Ticks, is_first: bool, region: &mut RegionAnalysis) {
+        let ns = |ticks: u64| self.clock.length(ticks);
         let bounds = |p: &Between| [ns(p.low), ns(p.high)];
         match (is_first, ticks.is_nested || region.predicted_ns.is_empty()) {
             (true, _) if !ticks.is_nested => {
@@ -359,11 +379,15 @@ impl Process<'_> {
                 region.predicted_between_ns.clear();
             }
         }
-        for (site, (on_path, units)) in ticks.path {
+    }
+
+    /// Adds what is on its critical paths.
+    fn follow_path(&self, ticks: &Ticks, region: &mut RegionAnalysis) {
+        for (&site, &(on_path, units)) in &ticks.path {
             let Some(site) = self.place(site) else {
                 continue;
             };
-            let ns = ns(on_path);
+            let ns = self.clock.length(on_path);
             match region.path.iter_mut().find(|p| p.site == site) {
                 Some(known) => (known.ns, known.units) = (known.ns + ns, known.units + units),
                 None => region.path.push(OnPath { site, ns, units }),
@@ -372,19 +396,12 @@ impl Process<'_> {
         region
             .path
             .sort_by_key(|p| (std::cmp::Reverse(p.ns), p.site));
-        let mut waits: Vec<TaskWait> = task_waits
-            .iter()
-            .filter_map(|(&(site, tasks), &t)| {
-                Some(TaskWait {
-                    site: self.place(site)?,
-                    tasks: self.place(tasks)?,
-                    ns: ns(t),
-                })
-            })
-            .collect();
-        waits.sort_by_key(|w| (std::cmp::Reverse(w.ns), w.site, w.tasks));
-        region.task_waits = waits;
-        for (site, mut stat) in ticks.loops.finish() {
+    }
+
+    /// Adds its loops.
+    fn add_loops(&self, loops: Loops, region: &mut RegionAnalysis) {
+        let ns = |ticks: u64| self.clock.length(ticks);
+        for (site, mut stat) in loops.finish() {
             let Some(site) = self.place(site) else {
                 continue;
             };

@@ -1,7 +1,7 @@
 //! Call paths with one entry for each rank: threads and the functions that led to regions are summed up.
 
 use crate::model::{CallPath, CallPathThread, PathCount};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Paths while they are added up. Each comes after the one around it.
 #[derive(Debug, Default)]
@@ -24,17 +24,7 @@ impl Paths {
             let at = *self.known.entry((parent, region)).or_insert(next);
             found.push(at);
             if at == next {
-                self.list.push(CallPath {
-                    parent,
-                    region,
-                    context: None,
-                    executions: 0,
-                    wall_s: None,
-                    exclusive_s: 0.0,
-                    inclusive_s: 0.0,
-                    per_thread: vec![],
-                    events: BTreeMap::new(),
-                });
+                self.list.push(CallPath::empty(parent, region, None));
             }
             let sum = &mut self.list[at as usize];
             sum.executions += path.executions;

@@ -34,6 +34,27 @@ pub struct CallPath {
     pub events: BTreeMap<String, PathCount>,
 }
 
+impl CallPath {
+    /// A path on which nothing has happened yet.
+    pub(crate) fn empty(
+        parent: Option<u32>,
+        region: Option<u32>,
+        context: Option<u32>,
+    ) -> CallPath {
+        CallPath {
+            parent,
+            region,
+            context,
+            executions: 0,
+            wall_s: None,
+            exclusive_s: 0.0,
+            inclusive_s: 0.0,
+            per_thread: vec![],
+            events: BTreeMap::new(),
+        }
+    }
+}
+
 /// Times and counts of one thread on a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

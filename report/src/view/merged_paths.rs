@@ -47,17 +47,7 @@ pub(super) fn merged(
             if let Some(parent) = parent {
                 known.insert((parent, region, context_of(path)), at);
             }
-            merged.push(CallPath {
-                parent,
-                region,
-                context: context_of(path),
-                executions: 0,
-                wall_s: None,
-                exclusive_s: 0.0,
-                inclusive_s: 0.0,
-                per_thread: vec![],
-                events: BTreeMap::new(),
-            });
+            merged.push(CallPath::empty(parent, region, context_of(path)));
             at
         });
         position.push(at);

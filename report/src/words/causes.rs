@@ -27,12 +27,57 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
 }
 
 fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
+    let words = match cause {
+        Cause::SerialPart { .. }
+        | Cause::Communication { .. }
+        | Cause::LateSender { .. }
+        | Cause::Call { .. } => of_processes(report, cause),
+        Cause::UnevenUnits { .. }
+        | Cause::UnevenDistribution { .. }
+        | Cause::FewUnits { .. }
+        | Cause::OneThread { .. }
+        | Cause::CostlyRanges { .. } => of_units(report, cause),
+        Cause::FewTasks { .. }
+        | Cause::SlowCreation { .. }
+        | Cause::UnevenTasks { .. }
+        | Cause::UntakenTasks { .. }
+        | Cause::Dependences { .. }
+        | Cause::OneByOne { .. }
+        | Cause::WaitsForTasks { .. }
+        | Cause::CostlyTasks { .. } => of_tasks(report, cause),
+        Cause::Held { .. } | Cause::InOrder { .. } | Cause::ManyBarriers { .. } => {
+            of_exclusion(report, cause)
+        }
+        Cause::UnevenCode
+        | Cause::Late
+        | Cause::Nested { .. }
+        | Cause::ShortRegions { .. }
+        | Cause::NoProcessor { .. }
+        | Cause::SmallerTeam { .. } => of_teams(report, cause),
+        Cause::AtRank { rank, cause } => Some(format!(
+            "most on rank {rank}: {}",
+            told(report, kind, cause)
+        )),
+        Cause::Unknown => None,
+    };
+    words.unwrap_or_else(|| unknown(kind).to_owned())
+}
+
+/// What is said where the records don't tell the cause.
+fn unknown(kind: LossKind) -> &'static str {
+    match kind {
+        LossKind::Runtime => "in the OpenMP runtime",
+        LossKind::TaskWait => "threads wait for tasks; the records don't tell which",
+        LossKind::Waiting => "threads wait at barriers; the records don't tell for what",
+        _ => "the records don't tell why",
+    }
+}
+
+/// Of serial parts and calls.
+fn of_processes(report: &Report, cause: &Cause) -> Option<String> {
     let at = |id: &u32| named(report, *id);
     let plain = |id: &u32| place(report, *id);
-    match cause {
-        Cause::AtRank { rank, cause } => {
-            format!("most on rank {rank}: {}", told(report, kind, cause))
-        }
+    Some(match cause {
         Cause::SerialPart {
             wall_s,
             of_work,
@@ -85,6 +130,28 @@ fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
             seconds(*late_s),
             busy(busiest)
         ),
+        Cause::Call {
+            at: id,
+            calls,
+            call_s,
+        } => format!(
+            "threads are in {}, {} of {}",
+            at(id),
+            if *calls == 1 {
+                "1 call".to_owned()
+            } else {
+                format!("{} calls", count(*calls))
+            },
+            seconds(*call_s)
+        ),
+        _ => return None,
+    })
+}
+
+/// Of loops and sections.
+fn of_units(report: &Report, cause: &Cause) -> Option<String> {
+    let at = |id: &u32| named(report, *id);
+    Some(match cause {
         Cause::UnevenUnits {
             at: id,
             is_sections,
@@ -151,6 +218,25 @@ fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
         Cause::OneThread { at: id } => {
             format!("one thread executes the {} while the others wait", at(id))
         }
+        Cause::CostlyRanges {
+            at: id,
+            fetch_s,
+            range_s,
+            ..
+        } => format!(
+            "fetching a range of the {} takes {}, and it lasts {}",
+            at(id),
+            seconds(*fetch_s),
+            seconds(*range_s)
+        ),
+        _ => return None,
+    })
+}
+
+/// Of tasks.
+fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
+    let plain = |id: &u32| place(report, *id);
+    Some(match cause {
         Cause::FewTasks {
             at: id,
             parallelism,
@@ -185,49 +271,6 @@ fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
             "threads sleep or find no task, though the short tasks at {} could keep {} busy",
             plain(id),
             times(*parallelism)
-        ),
-        Cause::UnevenCode => "code that every thread executes takes longer on some".to_owned(),
-        Cause::Late => "threads wait for one that began later".to_owned(),
-        Cause::Nested { at: id } => {
-            format!("threads wait for the nested {}", at(id))
-        }
-        Cause::Held {
-            at: id,
-            held_s,
-            of_wall,
-            entries,
-        } => {
-            let each = held_s.map(|s| s / (*entries).max(1) as f64);
-            let held = match (of_wall, each) {
-                (Some(share), _) if *share >= MUCH_HELD => format!(
-                    ", which is held for {} of the region's time",
-                    percent(share.min(1.0))
-                ),
-                (_, Some(each)) => format!(
-                    ": {} times entered, {} inside each",
-                    count(*entries),
-                    seconds(each)
-                ),
-                _ => format!(": {} times entered", count(*entries)),
-            };
-            let most = most_wanted(report, *id);
-            format!("threads wait for their turn at the {}{most}{held}", at(id))
-        }
-        Cause::InOrder { at: id, entries } => format!(
-            "iterations wait for their turn at the {}, {} times",
-            at(id),
-            count(*entries)
-        ),
-        Cause::ManyBarriers {
-            count: times,
-            wait_s,
-            at: id,
-        } => format!(
-            "{} barriers{}, {} of waiting a thread at each",
-            count(*times),
-            id.as_ref()
-                .map_or_else(String::new, |id| format!(" at {}", plain(id))),
-            seconds(*wait_s)
         ),
         Cause::Dependences {
             at: id,
@@ -279,17 +322,66 @@ fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
             count(*tasks),
             plain(id)
         ),
-        Cause::CostlyRanges {
+        _ => return None,
+    })
+}
+
+/// Of what threads enter one at a time, and of barriers.
+fn of_exclusion(report: &Report, cause: &Cause) -> Option<String> {
+    let at = |id: &u32| named(report, *id);
+    let plain = |id: &u32| place(report, *id);
+    Some(match cause {
+        Cause::Held {
             at: id,
-            fetch_s,
-            range_s,
-            ..
-        } => format!(
-            "fetching a range of the {} takes {}, and it lasts {}",
+            held_s,
+            of_wall,
+            entries,
+        } => {
+            let each = held_s.map(|s| s / (*entries).max(1) as f64);
+            let held = match (of_wall, each) {
+                (Some(share), _) if *share >= MUCH_HELD => format!(
+                    ", which is held for {} of the region's time",
+                    percent(share.min(1.0))
+                ),
+                (_, Some(each)) => format!(
+                    ": {} times entered, {} inside each",
+                    count(*entries),
+                    seconds(each)
+                ),
+                _ => format!(": {} times entered", count(*entries)),
+            };
+            let most = most_wanted(report, *id);
+            format!("threads wait for their turn at the {}{most}{held}", at(id))
+        }
+        Cause::InOrder { at: id, entries } => format!(
+            "iterations wait for their turn at the {}, {} times",
             at(id),
-            seconds(*fetch_s),
-            seconds(*range_s)
+            count(*entries)
         ),
+        Cause::ManyBarriers {
+            count: times,
+            wait_s,
+            at: id,
+        } => format!(
+            "{} barriers{}, {} of waiting a thread at each",
+            count(*times),
+            id.as_ref()
+                .map_or_else(String::new, |id| format!(" at {}", plain(id))),
+            seconds(*wait_s)
+        ),
+        _ => return None,
+    })
+}
+
+/// Of whole teams.
+fn of_teams(report: &Report, cause: &Cause) -> Option<String> {
+    let at = |id: &u32| named(report, *id);
+    Some(match cause {
+        Cause::UnevenCode => "code that every thread executes takes longer on some".to_owned(),
+        Cause::Late => "threads wait for one that began later".to_owned(),
+        Cause::Nested { at: id } => {
+            format!("threads wait for the nested {}", at(id))
+        }
         Cause::ShortRegions {
             executions,
             wall_s,
@@ -317,29 +409,8 @@ fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
             "its team has {} of the {threads} threads that the program has at other times",
             times(*team)
         ),
-        Cause::Call {
-            at: id,
-            calls,
-            call_s,
-        } => format!(
-            "threads are in {}, {} of {}",
-            at(id),
-            if *calls == 1 {
-                "1 call".to_owned()
-            } else {
-                format!("{} calls", count(*calls))
-            },
-            seconds(*call_s)
-        ),
-        Cause::Unknown => match kind {
-            LossKind::Runtime => "in the OpenMP runtime".to_owned(),
-            LossKind::TaskWait => "threads wait for tasks; the records don't tell which".to_owned(),
-            LossKind::Waiting => {
-                "threads wait at barriers; the records don't tell for what".to_owned()
-            }
-            _ => "the records don't tell why".to_owned(),
-        },
-    }
+        _ => return None,
+    })
 }
 
 /// The rank that works most.

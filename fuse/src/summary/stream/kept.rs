@@ -20,19 +20,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// The sums of a process. `columns`: of counts.
 pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) -> Option<Collected> {
     process.begin();
-    for thread in &mut process.threads {
-        let file = thread.found.file;
-        for record in file.records() {
-            // What was left out, and names; parts of regions are in the sums.
-            if !matches!(
-                record,
-                Ok(Record::Node(_) | Record::Interval(_) | Record::Parts(_))
-            ) {
-                thread.found.note(record);
-            }
-        }
-        thread.found.contexts.note_sums(&file);
-    }
+    note_others(process);
     let mut contexts = ProcessContexts::default();
     let found = process.threads.iter().map(|t| &t.found);
     let numbers = contexts.of_sums(found.map(|found| (&found.contexts, found.file)));
@@ -122,7 +110,29 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
     }
     collected.paths = paths;
     collected.threads = threads_at_once(process, &collected.parallel);
-    for ((what, _), whole) in &mut collected.sums {
+    count_instances(&mut collected.sums);
+    process.has_names().then_some(collected)
+}
+
+/// Notes what is not in the sums: what was left out, and names. Parts of regions are in the sums.
+fn note_others(process: &mut StreamingProcess<'_, '_>) {
+    for thread in &mut process.threads {
+        let file = thread.found.file;
+        for record in file.records() {
+            if !matches!(
+                record,
+                Ok(Record::Node(_) | Record::Interval(_) | Record::Parts(_))
+            ) {
+                thread.found.note(record);
+            }
+        }
+        thread.found.contexts.note_sums(&file);
+    }
+}
+
+/// Completes the numbers of instances.
+fn count_instances(sums: &mut [(Key, Whole)]) {
+    for ((what, _), whole) in sums {
         if what.construct == Construct::Program {
             whole.instances = 1; // the code outside of everything is one, of all threads
         }
@@ -132,7 +142,6 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
             whole.instances = counts.max().unwrap_or(0);
         }
     }
-    process.has_names().then_some(collected)
 }
 
 /// The most threads in teams and roots at once. Sums don't tell when a region was executed: with several roots or nested regions it

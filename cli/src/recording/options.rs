@@ -1,0 +1,230 @@
+//! The options of every command that records.
+
+use super::job::{self, Job};
+use super::threads::{self, ThreadList};
+use super::window::WindowArgs;
+use crate::event_sets::SetArgs;
+use crate::memory;
+use crate::run_dir::{Output, OutputParser};
+use crate::select::SelectArgs;
+use crate::simulate::SimulateArgs;
+use crate::strategy::Strategy;
+use ompfuse_format::record::context::MAX_DEPTH;
+use ompfuse_format::record::sums;
+use ompfuse_format::run::{
+    ENV_CONTEXT_DEPTH, ENV_MIN_DURATION, ENV_SAMPLE, ENV_SUMS, ENV_THROTTLE,
+};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// The options of every command that records.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct RecordingArgs {
+    /// Events to count per execution unit: a list with commas, `all`, or `none`
+    ///
+    /// `none` records labels and times only. Without this option, hardware events that need no system call are counted per
+    /// unit. All others, except events of single caches, are counted per parallel region and thread. Each software event in
+    /// the list costs a system call at the begin and end of each unit. `rNNN` is the processor's own event with this
+    /// hexadecimal number, as in perf.
+    #[arg(long, value_name = "LIST")]
+    pub(super) events: Option<String>,
+    /// Events to count per outermost parallel region and thread
+    ///
+    /// This costs next to nothing. Where regions are short, only some of their executions are counted.
+    #[arg(long, value_name = "LIST", conflicts_with = "simulate")]
+    pub(super) region_events: Option<String>,
+    /// Record every event set this many times
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) repeat: u32,
+    /// Record with each of these numbers of threads: 1,2,4,8 or 1-8
+    ///
+    /// OMP_NUM_THREADS is set for each run. In the program's arguments {threads} stands for the number. Without --events there is one
+    /// run for each number.
+    #[arg(long, value_name = "LIST", value_parser = threads::parse, conflicts_with_all = ["simulate", "control"])]
+    pub(super) threads: Option<ThreadList>,
+    /// Folder for the runs (default: ompfuse-out, or the next free ompfuse-out-N)
+    ///
+    /// In its name %q{VARIABLE} stands for a variable of the environment, %r for the MPI rank, %p for this process, %h for the host,
+    /// and %% for a percent sign.
+    #[arg(short, long, value_name = "DIR", value_parser = OutputParser)]
+    pub(super) output: Option<Output>,
+    #[command(flatten)]
+    pub(super) sets: SetArgs,
+    /// Count all event sets in one run: each region uses the next set after N of its instances on a thread
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) rotate: Option<u32>,
+    /// Count all events in one run: the kernel shares the processor's counters among them
+    ///
+    /// For comparison only: counts are scaled, and a unit that ran while an event was not counted has none. Several runs give exact
+    /// counts.
+    #[arg(long, conflicts_with_all = ["rotate", "simulate", "from", "max_runs"])]
+    pub(super) multiplex: bool,
+    /// File of settings, read again when the program receives SIGUSR1; its format is that of `ompfuse ctl --reload`
+    ///
+    /// Don't use it if the program handles that signal itself.
+    #[arg(long, value_name = "FILE")]
+    pub(super) control: Option<PathBuf>,
+    /// Record one in N tasks, ranges and waits, and count the others
+    ///
+    /// The same tasks and ranges are recorded in every run. Events that need a system call are read for recorded ones only, as with
+    /// --throttle and --min-duration.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) sample: Option<u32>,
+    /// Record fewer instances where probes cost more than this percentage of the time, and count the others
+    ///
+    /// Which instances are left out depends on times, so runs have fewer units in common.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) throttle: Option<u32>,
+    /// Record no task, range or wait that is shorter than this (`500ns`, `20us`, `1ms`), and count them
+    ///
+    /// The unit's own time counts. Which units are recorded depends on times, so runs have fewer units in common. Events that need a
+    /// system call are still read when a unit begins: --sample and --throttle save more.
+    #[arg(long, value_name = "TIME", value_parser = nanoseconds)]
+    pub(super) min_duration: Option<u64>,
+    /// Record sums and histograms instead of single units
+    ///
+    /// The space stays the same however long the program runs: some hundred KB per thread. `export`, the slowest unit in `diff`, and
+    /// combining by label need single units.
+    #[arg(long, conflicts_with_all = ["sample", "throttle", "min_duration", "rotate", "multiplex"])]
+    pub(super) summary: bool,
+    /// Keep these sums beside the records, to compare the two
+    #[arg(long, hide = true, conflicts_with_all = ["summary", "sample", "throttle", "min_duration", "rotate", "multiplex"])]
+    pub(super) summary_beside: bool,
+    /// End the recording when a run's records have this size (`500M`, `4G`); the program goes on
+    ///
+    /// Default: half of the free space of the output's file system.
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    pub(super) max_size: Option<u64>,
+    /// Record up to this many calls that led to each parallel region (at most 128), or `none`
+    #[arg(long, value_name = "N|none", default_value = "32", value_parser = context_depth)]
+    pub(super) context_depth: u32,
+    #[command(flatten)]
+    pub(super) window: WindowArgs,
+    #[command(flatten)]
+    pub(super) simulate: SimulateArgs,
+    #[command(flatten)]
+    pub(super) selection: SelectArgs,
+    /// Only show what would be patched, and why the rest would not; run and write nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// The program and its arguments
+    // No values with hyphens: an option with a typo would be the program. Behind the program's name they are its own.
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub(super) command: Vec<OsString>,
+}
+
+impl RecordingArgs {
+    /// The command and the selection of a dry run, if that is wanted.
+    pub(crate) fn dry_run(&self) -> Option<(&OsStr, &SelectArgs)> {
+        let name = self.command.first()?;
+        self.dry_run.then_some((name, &self.selection))
+    }
+}
+
+impl RecordingArgs {
+    /// How the runs are to be combined.
+    pub(crate) fn strategy(&self) -> Strategy {
+        self.sets.strategy
+    }
+
+    /// What is recorded in part or not at all, as variables of the environment.
+    pub(super) fn in_part(&self) -> Vec<(&'static str, String)> {
+        let all = [
+            (ENV_SAMPLE, self.sample.map(u64::from)),
+            (ENV_THROTTLE, self.throttle.map(u64::from)),
+            (ENV_MIN_DURATION, self.min_duration),
+            (ENV_CONTEXT_DEPTH, Some(self.context_depth.into())),
+            (ENV_SUMS, self.sums()),
+        ];
+        all.into_iter()
+            .filter_map(|(name, value)| Some((name, value?.to_string())))
+            .collect()
+    }
+
+    /// Whether sums are kept, as [`ENV_SUMS`] says it.
+    fn sums(&self) -> Option<u64> {
+        match (self.summary, self.summary_beside) {
+            (true, _) => Some(sums::INSTEAD),
+            (_, true) => Some(sums::BESIDE),
+            _ => None,
+        }
+    }
+
+    /// The job that the program is a rank of, if the ranks record into one folder.
+    pub(super) fn job(&self) -> Option<Job> {
+        let own =
+            |o: &Output| o.has_pid || o.has_rank || o.variables.iter().any(|v| job::is_of_rank(v));
+        Job::of_this().filter(|_| !self.output.as_ref().is_some_and(own))
+    }
+
+    /// The numbers of threads to record with, if several were named.
+    pub(crate) fn threads(&self) -> Option<&[u32]> {
+        self.threads.as_ref().map(|list| &list.0[..])
+    }
+
+    /// Whether one run counts all event sets.
+    pub(super) fn is_in_one_run(&self) -> bool {
+        self.rotate.is_some() || self.multiplex
+    }
+
+    /// Whether the event sets take turns in each run.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.rotate.is_some()
+    }
+
+    /// Whether several runs are recorded whose counts are scaled: they can't be combined.
+    pub(crate) fn repeats_scaled(&self) -> bool {
+        self.multiplex && self.repeat > 1
+    }
+}
+
+/// A length of time in nanoseconds, from a number and a unit.
+pub(crate) fn nanoseconds(text: &str) -> Result<u64, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[number.len()..] {
+        "ns" => Some(1.0),
+        "us" => Some(1e3),
+        "ms" => Some(1e6),
+        "s" => Some(1e9),
+        "min" => Some(60e9),
+        "h" => Some(3600e9),
+        _ => None,
+    };
+    let length = unit.zip(number.parse::<f64>().ok());
+    match length.map(|(unit, number)| (unit * number).round()) {
+        Some(ns) if (1.0..1e18).contains(&ns) => Ok(ns as u64),
+        _ => Err("a number with a unit is needed: 500ns, 20us, 1ms, 1s, 5min, 2h".to_owned()),
+    }
+}
+
+/// How many calls of a context are recorded.
+fn context_depth(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        _ if text == "none" => Ok(0),
+        Ok(depth) if (1..=MAX_DEPTH as u32).contains(&depth) => Ok(depth),
+        _ => Err(format!("a number from 1 to {MAX_DEPTH} is needed, or none")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let good = [
+            ("500ns", 500),
+            ("20us", 20_000),
+            ("1.5ms", 1_500_000),
+            ("1s", 1_000_000_000),
+            ("1.5min", 90_000_000_000),
+            ("2h", 7_200_000_000_000),
+        ];
+        for (text, ns) in good {
+            assert_eq!(nanoseconds(text), Ok(ns), "{text}");
+        }
+        for wrong in ["", "5", "us", "-1us", "0ns", "1m", "1e400s", "µs"] {
+            assert!(nanoseconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}
