@@ -37,6 +37,7 @@ const PTHREAD: Model = model(Paradigm::Pthread, "pthread", "PTHREAD");
 const IO: Model = model(Paradigm::None, "io", "TAU_IO");
 const CUDA: Model = model(Paradigm::Cuda, "cuda", "TAU_CUDA");
 const HIP: Model = model(Paradigm::Hip, "hip", "TAU_HIP");
+const OPENCL: Model = model(Paradigm::OpenCl, "opencl", "TAU_OPENCL");
 
 /// The table. Names in OTF2 are those of Score-P, which begin with `!$omp`.
 pub(crate) fn kind(construct: Construct) -> Kind {
@@ -85,6 +86,7 @@ pub(crate) fn kind(construct: Construct) -> Kind {
         Construct::Io => (IO, "", Role::FileIo, "file_io"),
         Construct::Cuda => (CUDA, "", Role::Wrapper, "wrapper"),
         Construct::Hip => (HIP, "", Role::Wrapper, "wrapper"),
+        Construct::OpenCl => (OPENCL, "", Role::Wrapper, "wrapper"),
     };
     Kind {
         model,

@@ -46,6 +46,8 @@ pub enum Paradigm {
     MeasurementSystem = 6,
     /// POSIX threads.
     Pthread = 7,
+    /// OpenCL.
+    OpenCl = 19,
     /// No programming model.
     None = 22,
     /// HIP.

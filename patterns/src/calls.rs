@@ -21,16 +21,19 @@ pub enum Family {
     Cuda,
     /// HIP.
     Hip,
+    /// OpenCL.
+    OpenCl,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 5] = [
+    pub const ALL: [Family; 6] = [
         Family::Mpi,
         Family::Pthread,
         Family::Io,
         Family::Cuda,
         Family::Hip,
+        Family::OpenCl,
     ];
 
     /// The kind of its calls, the most arguments that one of its functions has, and its data file.
@@ -43,6 +46,7 @@ impl Family {
             Family::Io => (Construct::Io, 6, include_str!("../data/posix-io.toml")),
             Family::Cuda => (Construct::Cuda, 12, include_str!("../data/cuda.toml")),
             Family::Hip => (Construct::Hip, 12, include_str!("../data/hip.toml")),
+            Family::OpenCl => (Construct::OpenCl, 14, include_str!("../data/opencl.toml")),
         }
     }
 

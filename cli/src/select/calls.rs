@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The option, as several commands take it.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct CallArgs {
-    /// Record calls of these libraries as regions, too: a list of `pthread`, `io`, `cuda` and `hip`, or `none`
+    /// Record calls of these libraries as regions, too: a list of `pthread`, `io`, `cuda`, `hip` and `opencl`, or `none`
     ///
     /// These are the calls in which a thread may wait: for locks, conditions and joins of POSIX threads; for files and connections;
     /// for a device. Calls of MPI are recorded without this option. `none` records no calls, those of MPI neither.

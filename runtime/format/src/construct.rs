@@ -133,6 +133,8 @@ constructs! {
     Cuda = 37, "cuda", Call, Wait;
     /// A call of HIP in which the host waits for the device (`--calls hip`).
     Hip = 38, "hip", Call, Wait;
+    /// A call of OpenCL in which the host waits for the device (`--calls opencl`).
+    OpenCl = 39, "opencl", Call, Wait;
 }
 
 /// Constructs that everything treats alike, but for their names.

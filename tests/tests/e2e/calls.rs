@@ -48,13 +48,14 @@ const DEVICE: &str = r#"
 int cudaDeviceSynchronize(void) { return 0; }
 int cudaMemcpy2D(void *a, unsigned long b, const void *c, unsigned long d, unsigned long e, unsigned long f, int kind) { return (int)(b + d + e + f) + kind; }
 int hipStreamSynchronize(void *stream) { return stream != 0; }
+int clFinish(void *queue) { return queue != 0; }
 "#;
 const OF_DEVICE: &str = r#"
 #include <stdio.h>
-int cudaDeviceSynchronize(void), hipStreamSynchronize(void *);
+int cudaDeviceSynchronize(void), hipStreamSynchronize(void *), clFinish(void *);
 int cudaMemcpy2D(void *, unsigned long, const void *, unsigned long, unsigned long, unsigned long, int);
 #ifdef PART
-__attribute__((noinline)) int wait_for(void *stream) { return hipStreamSynchronize(stream) + 1; }
+__attribute__((noinline)) int wait_for(void *stream) { return hipStreamSynchronize(stream) + clFinish(stream); }
 int waits(int times) { int sum = 0; for (int i = 0; i < times; i++) sum += wait_for(&sum); return sum; }
 #else
 int waits(int times);
@@ -90,7 +91,7 @@ int main(void) {
 fn recorded(report: &Value) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for region in report["regions"].as_array().expect("regions") {
-        let kinds = ["mpi", "pthread", "io", "cuda", "hip"];
+        let kinds = ["mpi", "pthread", "io", "cuda", "hip", "opencl"];
         if kinds.iter().any(|k| region["construct"] == **k) {
             let detail = region["detail"].as_str().expect("a function");
             let (function, _) = detail.split_once(", ").expect("a group");
@@ -233,8 +234,9 @@ fn libraries_without_openmp_are_patched_where_asked_for() {
         assert_eq!(said, alone, "{flags:?}");
         report
     };
-    let report = of("both", &["--calls", "cuda,hip"]);
+    let report = of("both", &["--calls", "cuda,hip,opencl"]);
     let calls = [
+        ("clFinish", 7),
         ("cudaDeviceSynchronize", 5),
         ("cudaMemcpy2D", 5),
         ("hipStreamSynchronize", 7),
