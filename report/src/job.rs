@@ -235,6 +235,7 @@ impl Job {
         }
         if let Some(mpi) = &mut report.mpi {
             mpi.missing = missing;
+            mpi.is_apart = true;
             mpi.imbalance_among_ranks = imbalance(ranks.iter().map(|r| r.work_s));
             let mean = |r: &Rank| r.work_s / f64::from(r.threads.max(1));
             let sum: f64 = ranks.iter().map(mean).sum();

@@ -185,6 +185,13 @@ impl Args {
     fn check(&self, diff: &Diff, a: &Side, b: &Side) -> Result<()> {
         for side in [a, b] {
             if side.regions.is_empty() && !self.anyway {
+                if let regions @ 1.. = side.origin.left_out {
+                    bail!(
+                        "cannot compare the regions of {}: it has {regions}, and none of them is in the summaries of all ranks, which have \
+                         no room for so many; compare folders of ranks, or the program's time with --anyway",
+                        side.origin.name
+                    );
+                }
                 bail!(
                     "{} has no recorded region, so nothing can be compared; record it again, or compare the program's time with --anyway",
                     side.origin.name
@@ -192,9 +199,16 @@ impl Args {
             }
         }
         if !diff.is_one_program() && !self.anyway {
+            let left_out = a.origin.left_out.max(b.origin.left_out);
+            let why = match left_out {
+                0 => {
+                    "they are not executed as often, so these may be different programs".to_owned()
+                }
+                n => format!("ranks' summaries have no room for {n} others"),
+            };
             bail!(
-                "cannot compare {} with {}: only {:.0}% of the regions' time can be matched, and they are not executed as often, \
-                 so these may be different programs; compare them all the same with --anyway",
+                "cannot compare {} with {}: only {:.0}% of the regions' time can be matched, and {why}; compare them all the same \
+                 with --anyway",
                 a.origin.name,
                 b.origin.name,
                 100.0 * diff.matched[0].min(diff.matched[1])

@@ -222,6 +222,7 @@ fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {
         runs: 1,
         simulated: events.keys().any(|e| e.starts_with(SIMULATED)),
         events,
+        left_out: 0,
         in_part: !summary.left_out.is_empty() || runs.iter().any(|r| r.recorded.is_some()),
         starved: (report.running.as_ref()).and_then(|r| r.is_starved.then_some(r.without_share())),
         probes: report.probes.as_ref().map(|p| p.share),

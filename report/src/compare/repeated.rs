@@ -238,6 +238,7 @@ fn origin(name: &str, runs: &[&Measured]) -> Origin {
         }
         all.simulated |= other.simulated;
         all.in_part |= other.in_part;
+        all.left_out = all.left_out.max(other.left_out);
         all.starved = most(all.starved, other.starved);
         all.probes = most(all.probes, other.probes);
         all.threads = all.threads.max(other.threads);

@@ -142,6 +142,9 @@ pub struct Origin {
     pub simulated: bool,
     /// Whether some units are not on record (sampling, throttling, a filter).
     pub in_part: bool,
+    /// Regions of a job that some rank's summary has no room for, so that no sum is known of them.
+    #[serde(default)]
+    pub left_out: u64,
     /// Share of the wanted time in which threads were not running, if that is much.
     pub starved: Option<f64>,
     /// Share of the threads' time that probes took, estimated.

@@ -84,6 +84,7 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
             .collect(),
         imbalance_among_ranks: among_ranks(&of_ranks),
         imbalance_among_threads: among_threads(&of_ranks),
+        is_apart: false,
         clocks,
         ranks,
     })

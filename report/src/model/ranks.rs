@@ -15,6 +15,10 @@ pub struct Mpi {
     pub size: Option<u32>,
     /// Ranks without any record.
     pub missing: Vec<u32>,
+    /// True if each rank was recorded into a folder of its own. What needs the times of all ranks at each moment is not known
+    /// then: parallel coverage and late senders.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_apart: bool,
     /// Own time of MPI calls outside parallel regions, the sum of all ranks, in seconds. Calls without a probe are not in it.
     #[serde(default)]
     pub serial_s: f64,

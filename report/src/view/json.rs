@@ -39,11 +39,14 @@ pub fn read(text: &str) -> Result<Report, ReadError> {
     struct Version {
         version: u64,
     }
-    match serde_json::from_str(text)? {
-        Version { version } if version > u64::from(REPORT_VERSION) => {
-            Err(ReadError::Newer(version))
-        }
-        _ => Ok(serde_json::from_str(text)?),
+    match serde_json::from_str::<Report>(text) {
+        Ok(report) if report.version <= REPORT_VERSION => Ok(report),
+        read => match serde_json::from_str(text)? {
+            Version { version } if version > u64::from(REPORT_VERSION) => {
+                Err(ReadError::Newer(version))
+            }
+            _ => Ok(read?),
+        },
     }
 }
 

@@ -90,6 +90,14 @@ fn a_job_says_what_one_run_of_all_ranks_says() {
         taken_apart(&run, &job);
         let (one, all) = (schema::checked(&run), schema::checked(&job));
         check_accounts(&one, &all);
+        // What is not known is told, not shown.
+        assert!(number(&one, "coverage") > 0.0 && all["coverage"].is_null());
+        assert_eq!(all["mpi"]["is_apart"], true);
+        let text = command::ok([Path::new("report"), &job]).text();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let told =
+            "parallel coverage and late senders are not known of ranks that are recorded apart";
+        assert!(words.join(" ").contains(told), "{text}");
         for key in ["thread_time_s", "xus", "threads", "available_s"] {
             near(&one, &all, key);
         }
@@ -354,6 +362,24 @@ fn a_summary_has_room_for_so_much() {
         said.errors().contains("regions are not compared"),
         "{said:?}"
     );
+    // None is in both: each summary keeps those with even numbers, or with odd ones.
+    for rank in [0, 1] {
+        let file = job.join(rank.to_string()).join("summary.json");
+        let text = std::fs::read_to_string(&file).expect("it was left");
+        let mut summary: Value = serde_json::from_str(&text).expect("it is JSON");
+        let rows = summary["compared"]["rows"].as_array_mut().expect("a list");
+        rows.retain(|row| row["regions"][0].as_u64().is_some_and(|id| id % 2 == rank));
+        assert!(!rows.is_empty(), "{text}");
+        for row in rows {
+            row.as_object_mut().expect("it has names").remove("parent");
+        }
+        std::fs::write(&file, summary.to_string()).expect("a file can be written");
+    }
+    let said = command::run([Path::new("diff"), &job, &job]);
+    assert_eq!(said.status, 1, "{said:?}");
+    let why = "none of them is in the summaries of all ranks";
+    assert!(said.errors().contains(why), "{said:?}");
+    command::ok([Path::new("diff"), &job, &job, Path::new("--anyway")]);
 }
 
 /// Ten thousand ranks (run it in a release build; a time is no verdict on a busy machine): memory is what counts.

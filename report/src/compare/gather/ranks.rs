@@ -196,7 +196,8 @@ impl Ranks {
         let mut rows: Vec<(Place, Row)> = self.rows.into_iter().collect();
         rows.retain(|(_, row)| is_whole(row));
         rows.sort_by(|a, b| a.0.cmp(&b.0));
-        origin.in_part |= self.cut > 0 || rows.len() < all;
+        origin.left_out = (all - rows.len()) as u64;
+        origin.in_part |= self.cut > 0;
         let position: HashMap<&Place, usize> =
             rows.iter().map(|(place, _)| place).zip(0..).collect();
         let parents: Vec<Option<usize>> = (rows.iter())

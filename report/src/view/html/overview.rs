@@ -57,6 +57,12 @@ fn facts(context: &Context<'_>) -> Vec<(&'static str, String)> {
     facts.push(("Units", count(report.xus)));
     let coverage = report.coverage.filter(|_| !is_without_regions(report));
     facts.extend(coverage.map(|c| ("In parallel regions", percent(c))));
+    if report.mpi.as_ref().is_some_and(|m| m.is_apart) {
+        facts.push((
+            "In parallel regions",
+            "not known of ranks recorded apart".to_owned(),
+        ));
+    }
     if !report.host.is_empty() {
         facts.push(("Host", report.host.clone()));
     }

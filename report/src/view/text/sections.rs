@@ -66,6 +66,11 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
         );
         text.push_str(&wrap(&line, options.width, "  "));
     }
+    if report.mpi.as_ref().is_some_and(|m| m.is_apart) {
+        let line =
+            "parallel coverage and late senders are not known of ranks that are recorded apart";
+        text.push_str(&wrap(line, options.width, "  "));
+    }
     if let Some(strategy) = &report.strategy {
         let left: u64 = report.unmatched.iter().map(|u| u.count).sum();
         let left = if left == 0 {
