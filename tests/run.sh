@@ -19,7 +19,7 @@ whole)
     ;;
 engine)
     tests/setup.sh engine
-    exec cargo test --profile tests -p ompfuse-tests --test e2e --locked -- --ignored exchange::spark
+    exec cargo test --profile tests --workspace --test e2e --locked -- --ignored exchange::spark
     ;;
 lint)
     cargo fmt --all --check

@@ -3,6 +3,8 @@
 equal OMPFUSE UNITS STRATEGY BY PROFILE   two processes get half of the groups each; their result must be the profile's. Prints the rows
 same FOLDER PROFILE                       the same of what an engine has written
 generate FOLDER UNITS RUNS [alike]     tables of as many runs, with 64 types; "alike": three of them count the same, the third is typical
+sql RESULT PROFILE                        the same as `same` by SQL, in little memory
+large UNITS PROFILE                       the same as `join` in little memory
 readers FOLDER PROFILE                 pandas, polars and duckdb read the same of both
 join UNITS PROFILE                        the same by a join in SQL: labels decide
 ranks OMPFUSE UNITS PROFILE...            the same of a job by labels and ranks; each profile is of one rank
@@ -180,11 +182,10 @@ def compare(tables, expected, events):
     print(len(found))
 
 
-def join(folder, profile):
-    """Labels that are in every run, once."""
+def joined(folder, units):
+    """A query of labels that are in every run, once."""
     manifest = json.loads(pathlib.Path(folder, "manifest.json").read_text())
     runs = {part["run"]: part["events"] for part in manifest["parts"]}
-    table = units(folder)
     key = "type, module, hash_high, hash_low, process_ordinal"
     same = "IS NOT DISTINCT FROM"
     columns, joins, events = [], [], []
@@ -192,19 +193,59 @@ def join(folder, profile):
         new = [e for e in counted if e not in events]
         events += new
         columns += [f'r{run}."count:{e}" AS "{e}"' for e in new]
+        values = ", ".join(f'any_value("{v}") AS "{v}"' for v in ["label", "start_ns", *(f"count:{e}" for e in new)])
         once = (
-            f"(SELECT * FROM all_units WHERE run = {run} AND hash_high IS NOT NULL "
-            f"QUALIFY count(*) OVER (PARTITION BY {key}) = 1) r{run}"
+            f"(SELECT {key}, {values} FROM {units} WHERE run = {run} AND hash_high IS NOT NULL "
+            f"GROUP BY {key} HAVING count(*) = 1) r{run}"
         )
         on = " AND ".join(f"r0.{k} {same} r{run}.{k}" for k in key.split(", "))
         joins.append(once if run == 0 else f"JOIN {once} ON {on}")
-    query = f"SELECT r0.label, r0.start_ns, {', '.join(columns)} FROM {' '.join(joins)}"
-    duckdb.register("all_units", table)
+    return f"SELECT r0.label, r0.start_ns, {', '.join(columns)} FROM {' '.join(joins)}", events
+
+
+def join(folder, profile):
+    duckdb.register("all_units", units(folder))
+    query, events = joined(folder, "all_units")
     found = duckdb.sql(query).to_arrow_table().to_pylist()
     expected, _ = rows_of_profile(profile)
     kept = [{"label": r["label"], "start_ns": r["start_ns"]} | {e: r[e][0] for e in events} for r in expected]
     assert sorted_rows(found) == sorted_rows(kept)
     print(len(kept))
+
+
+def in_little_memory():
+    duckdb.sql("SET memory_limit = '3GB'; SET threads = 2; SET preserve_insertion_order = false")
+
+
+def rows_in_both(one, other):
+    """Number of rows of two queries, which have the same ones."""
+    counts = [duckdb.sql(f"SELECT count(*) FROM ({q})").fetchall()[0][0] for q in (one, other)]
+    for a, b in ((one, other), (other, one)):
+        found = duckdb.sql(f"SELECT * FROM ({a} EXCEPT ALL {b}) LIMIT 3").fetchall()
+        assert not found, found
+    assert counts[0] == counts[1], counts
+    return counts[0]
+
+
+def sql(folder, profile):
+    in_little_memory()
+    names = pa.parquet.read_schema(profile).names
+    events = [n.removeprefix("run:") for n in names if n.startswith("run:")]
+    same = "type, module, label, thread, start_ns, end_ns, own_ns, parts, kind, process, coalesce(iterations, 0) AS iterations"
+    of_run = ", ".join(f'"{e}" AS c{i}, "run:{e}" AS r{i}' for i, e in enumerate(events))
+    of_groups = ", ".join(f'"count:{e}" AS c{i}, "run:{e}" AS r{i}' for i, e in enumerate(events))
+    unsigned = [f"lpad(hex({half}), 16, '0')" for half in ("hash_high", "hash_low")]
+    one = f"SELECT {same}, {' || '.join(unsigned)} AS hash, {of_groups} FROM '{folder}/*.parquet'"
+    other = f"SELECT {same}, hex(label_hash) AS hash, {of_run} FROM '{profile}'"
+    print(rows_in_both(one, other))
+
+
+def large(folder, profile):
+    in_little_memory()
+    files = f"read_parquet('{folder}/units/*/*/*.parquet', hive_partitioning = true, union_by_name = true)"
+    query, events = joined(folder, files)
+    counts = ", ".join(f'"{e}"' for e in events)
+    print(rows_in_both(query, f"SELECT label, start_ns, {counts} FROM '{profile}'"))
 
 
 def wrong(ompfuse, folder, kind):
@@ -238,5 +279,5 @@ if __name__ == "__main__":
     import pyarrow.parquet  # noqa: F401
 
     what, *args = sys.argv[1:]
-    commands = (equal, same, generate, readers, join, ranks, wrong)
+    commands = (equal, same, sql, generate, readers, join, large, ranks, wrong)
     {command.__name__: command for command in commands}[what](*args)

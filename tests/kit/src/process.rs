@@ -104,19 +104,23 @@ pub const ATTEMPTS: usize = 3;
 #[track_caller]
 pub fn run(command: &mut Command) -> Output {
     let is_ompfuse = Path::new(command.get_program()).file_name() == Some("ompfuse".as_ref());
-    let mut output = once(command);
+    let mut output = within(command, LIMIT);
     for _ in 1..ATTEMPTS {
         if is_ompfuse || !output.is_libomp_bug() {
             break;
         }
         eprintln!("again, since libomp failed: {command:?}");
-        output = once(command);
+        output = within(command, LIMIT);
     }
     output
 }
 
+/// The same for a command that may take longer, once.
+///
+/// # Panics
+/// If it can't be started, or if it takes longer than that.
 #[track_caller]
-fn once(command: &mut Command) -> Output {
+pub fn within(command: &mut Command, limit: Duration) -> Output {
     static BEFORE: Once = Once::new();
     BEFORE.call_once(forget_registrations);
     let started = Instant::now();
@@ -145,13 +149,13 @@ fn once(command: &mut Command) -> Output {
     drain(1, Box::new(child.stderr.take().expect("stderr is piped")));
     let mut said = [Vec::new(), Vec::new()];
     for _ in 0..2 {
-        let Ok((which, bytes)) = receive.recv_timeout(LIMIT.saturating_sub(started.elapsed()))
+        let Ok((which, bytes)) = receive.recv_timeout(limit.saturating_sub(started.elapsed()))
         else {
             kill_group(child.id());
             let _ = child.wait();
             panic!(
                 "{command:?} took more than {} s and was ended",
-                LIMIT.as_secs()
+                limit.as_secs()
             );
         };
         said[which] = bytes;

@@ -3,10 +3,11 @@
 mod spark;
 
 use super::ranks::{self, IMPLEMENTATIONS};
-use ompfuse_tests::{command, process, skip, target};
+use ompfuse_tests::{command, process, repository, skip, target};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// The interpreter with duckdb and pyarrow.
 pub(crate) fn python() -> Option<PathBuf> {
@@ -24,7 +25,8 @@ pub(crate) fn script(python: &Path, args: &[&str]) -> Value {
     let mut command = Command::new(python);
     process::clean(&mut command, 2);
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/exchange.py"));
-    let said = process::run(command.args(args)).ok(&format!("{args:?}"));
+    let said =
+        process::within(command.args(args), Duration::from_secs(600)).ok(&format!("{args:?}"));
     serde_json::from_slice(&said.stdout).expect("JSON")
 }
 
@@ -199,6 +201,14 @@ fn what_is_not_whole_is_refused() {
     }
 }
 
+/// The script for Slurm's clusters is one of a shell; more can't be tried without a cluster.
+#[test]
+fn the_script_for_slurm_has_a_shells_syntax() {
+    let mut shell = Command::new("bash");
+    shell.arg("-n").arg(repository().join("spark/slurm.sh"));
+    process::run(&mut shell).ok("bash -n");
+}
+
 /// What Spark needs is told where it is missing; nothing is written.
 #[test]
 fn an_engine_says_what_it_needs() {
@@ -235,6 +245,21 @@ fn an_engine_says_what_it_needs() {
     assert!(
         said.errors()
             .contains("`ompfuse partition` has not written it"),
+        "{said:?}"
+    );
+    // A run isn't partitioned yet.
+    let run = folder.path().join("run a");
+    std::fs::create_dir(&run).expect("there is room for a folder");
+    let said = process::run(
+        command::with_threads(2)
+            .args(["combine", "--engine", "spark", "-o", "result"])
+            .arg(&run),
+    );
+    let shown = format!("`ompfuse partition '{}' -o units`", run.display());
+    assert!(said.errors().contains(&shown), "{said:?}");
+    assert_eq!(
+        (said.status, said.errors().lines().count()),
+        (1, 1),
         "{said:?}"
     );
     assert!(!folder.path().join("result").exists());

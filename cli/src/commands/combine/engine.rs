@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use ompfuse_fuse::Strategy;
 use ompfuse_fuse::exchange::Manifest;
+use ompfuse_report::words::shell_words;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What Spark's Python runs.
-const SCRIPT: &str = include_str!("../../../../spark/combine.py");
+const SCRIPT: &str = include_str!("../../../../spark/ompfuse_spark.py");
 
 /// Names the interpreter that has Spark.
 const PYTHON: &str = "OMPFUSE_PYTHON";
@@ -56,7 +57,8 @@ struct Answer<'a> {
 pub(super) fn run(args: &Args, engine: &Engine) -> Result<()> {
     let [units] = &args.inputs[..] else {
         return Err(output::Usage(
-            "--engine takes one folder, which `ompfuse partition` has written".to_owned(),
+            "--engine takes one folder, which `ompfuse partition RUN... -o DIR` has written"
+                .to_owned(),
         )
         .into());
     };
@@ -131,9 +133,16 @@ pub(super) fn run(args: &Args, engine: &Engine) -> Result<()> {
 
 fn manifest_of(units: &Path) -> Result<Manifest> {
     let file = units.join("manifest.json");
+    ensure!(
+        file.is_file(),
+        "cannot combine {} by an engine: `ompfuse partition` has not written it; partition runs first, as by \
+         `ompfuse partition {} -o units`, and combine units",
+        units.display(),
+        shell_words([&*units.to_string_lossy()])
+    );
     let cannot = || {
         format!(
-            "cannot combine {} by an engine: `ompfuse partition` has not written it, or {} is damaged",
+            "cannot combine {} by an engine: {} is damaged",
             units.display(),
             file.display()
         )

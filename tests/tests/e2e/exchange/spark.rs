@@ -1,9 +1,11 @@
 //! Spark brings groups together: `tests/run.sh engine`. What its results are read with is not ours.
 
+mod cluster;
+
 use super::super::ranks::{self, IMPLEMENTATIONS};
 use super::{python, script};
 use ompfuse_tests::process::Output;
-use ompfuse_tests::{command, has, process, skip, target};
+use ompfuse_tests::{command, has, is_whole, process, repository, skip, target};
 use serde_json::Value;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,19 @@ fn spark() -> Option<PathBuf> {
         return None;
     }
     Some(python)
+}
+
+/// What a Java runtime is told: most of its time goes into compiling itself for jobs that are over before that pays off.
+const JAVA: (&str, &str) = (
+    "JAVA_TOOL_OPTIONS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+);
+
+/// Most time that Spark takes on a busy machine: it starts for many seconds of processor time.
+const LONGEST: Duration = Duration::from_secs(600);
+
+fn engine_ends(command: &mut Command) -> Output {
+    process::within(command, LONGEST)
 }
 
 /// Tables, what is partitioned of them, and what is combined.
@@ -43,7 +58,7 @@ impl Units {
         let mut partition = command::with_threads(2);
         partition.arg("partition").args(&units.inputs);
         partition.args(["-o", &units.path("units")]);
-        process::run(&mut partition).ok("partition");
+        engine_ends(&mut partition).ok("partition");
         Some(units)
     }
 
@@ -72,7 +87,9 @@ impl Units {
     /// The command that combines by Spark.
     fn engine(&self, master: &str, strategy: &str, into: &str) -> Command {
         let mut command = command::with_threads(2);
-        command.env("OMPFUSE_PYTHON", &self.spark);
+        command
+            .env("OMPFUSE_PYTHON", &self.spark)
+            .env(JAVA.0, JAVA.1);
         command.args(["combine", "--engine", &format!("spark:{master}")]);
         command.args(["--strategy", strategy, &self.path("units"), "-o"]);
         command.arg(self.path(into));
@@ -82,7 +99,7 @@ impl Units {
     /// By Spark, into `result`, and in one process; both are the same.
     #[track_caller]
     fn combine(&self, strategy: &str) -> Output {
-        let said = process::run(&mut self.engine("local[2]", strategy, "result")).ok(strategy);
+        let said = engine_ends(&mut self.engine("local[2]", strategy, "result")).ok(strategy);
         self.combine_alone(strategy);
         let rows = self.same("result");
         let told = format!("{rows} execution units");
@@ -94,13 +111,20 @@ impl Units {
         let mut combine = command::with_threads(2);
         combine.arg("combine").args(&self.inputs);
         combine.args(["--strategy", strategy, "-o", &self.path("profile.parquet")]);
-        process::run(&mut combine).ok("combine");
+        engine_ends(&mut combine).ok("combine");
     }
 
     /// Compares a result with the profile of one process.
     #[track_caller]
     fn same(&self, result: &str) -> Value {
         let args = ["same", &self.path(result), &self.path("profile.parquet")];
+        script(&self.python, &args)
+    }
+
+    /// The same by SQL.
+    #[track_caller]
+    fn by_sql(&self, result: &str) -> Value {
+        let args = ["sql", &self.path(result), &self.path("profile.parquet")];
         script(&self.python, &args)
     }
 
@@ -134,9 +158,73 @@ fn it_combines_as_one_process_does() {
         };
         units.combine(strategy);
         // It is not written again.
-        let again = process::run(&mut units.engine("local[2]", strategy, "result"));
+        let again = engine_ends(&mut units.engine("local[2]", strategy, "result"));
         assert!(again.errors().contains("it is there already"), "{again:?}");
     }
+}
+
+/// Many units, ten times as many with OMPFUSE_TESTS=whole: unit by unit those of one process, and of a join in SQL.
+#[test]
+#[ignore = "tests/run.sh engine"]
+fn many_units_are_combined_as_by_others() {
+    let number = if is_whole() { 3_000_000 } else { 300_000 };
+    let Some(units) = Units::of_generator(number) else {
+        return;
+    };
+    units.combine_alone("lgl");
+    engine_ends(&mut units.engine("local[2]", "lgl", "result")).ok("lgl");
+    assert_eq!(units.by_sql("result"), number);
+    let args = [
+        "large",
+        &units.path("units"),
+        &units.path("profile.parquet"),
+    ];
+    assert_eq!(script(&units.python, &args), number);
+}
+
+/// The wheel brings the driver and a command; what is installed combines as well.
+#[test]
+#[ignore = "tests/run.sh engine"]
+fn the_wheel_is_installed_and_combines() {
+    let Some(units) = Units::of_tables("a_lgl_in_") else {
+        return;
+    };
+    units.combine_alone("lgl");
+    let source = units.path("source");
+    let mut copy = Command::new("cp");
+    copy.arg("-r").arg(repository().join("spark")).arg(&source);
+    process::run(&mut copy).ok("a copy");
+    let pip = |args: &[&str]| {
+        let mut pip = Command::new(&units.spark);
+        process::clean(&mut pip, 2);
+        pip.args(["-m", "pip", "-q", "--disable-pip-version-check"]);
+        process::run(pip.args(args)).ok("pip")
+    };
+    let (wheels, installed) = (units.path("wheels"), units.path("installed"));
+    pip(&["wheel", "--no-deps", &source, "-w", &wheels]);
+    let wheel = std::fs::read_dir(&wheels)
+        .expect("it was made")
+        .flatten()
+        .next();
+    let wheel = wheel.expect("there is a wheel").path();
+    let wheel = wheel.to_str().expect("UTF-8");
+    pip(&["install", "--no-deps", "--target", &installed, wheel]);
+    let own = command::path().parent().expect("it is in a folder");
+    let known = std::env::var("PATH").unwrap_or_default();
+    let mut combine = Command::new(format!("{installed}/bin/ompfuse-spark"));
+    process::clean(&mut combine, 2);
+    combine.env("PYTHONPATH", &installed).env(JAVA.0, JAVA.1);
+    combine.env("PATH", format!("{}:{known}", own.display()));
+    combine.args([
+        "--engine=spark:local[1]",
+        "--strategy",
+        "lgl",
+        &units.path("units"),
+        "-o",
+    ]);
+    combine.arg(units.path("result"));
+    engine_ends(&mut combine).ok("installed");
+    units.same("result");
 }
 
 /// Three runs counted the same, so that the one in the middle is typical: it comes first, by Spark as in one process.
@@ -241,16 +329,16 @@ fn results_of_runs_and_jobs_are_reported_and_compared() {
     assert_eq!(report(&result), report(&profile));
     let other = format!("{launcher} -n 2 \"$OMPFUSE\" record --events none -o job/%r -- ./ranks");
     ranks::run(program.path(), &other).ok(&other);
-    let compared = |input: &str| said(&["diff", input, &profile]).replace(input, "INPUT");
-    assert_eq!(
-        compared(&result),
-        compared(&profile).replace(&profile, "INPUT")
-    );
+    let compared = |input: &str| {
+        let text = said(&["diff", input, &profile]);
+        text.replace(input, "INPUT").replace(&profile, "INPUT")
+    };
+    assert_eq!(compared(&result), compared(&profile));
     // Each rank a part.
     let job = |_: &Path, _: &Path| vec![program.path().join("job")];
     let Some(units) = Units::new(job) else { return };
     let mut engine = units.engine("local[2]", "lgl", "result");
-    process::run(&mut engine).ok("a job");
+    engine_ends(&mut engine).ok("a job");
     let report = said(&["report", &units.path("result")]);
     assert!(report.contains("32 XUs"), "{report}");
 }
@@ -260,10 +348,7 @@ fn wait_for_marks(partial: &Path, number: usize) {
     let begun = Instant::now();
     let marks = || std::fs::read_dir(partial.join("_done")).map_or(0, Iterator::count);
     while marks() < number {
-        assert!(
-            begun.elapsed() < Duration::from_secs(300),
-            "no part is done"
-        );
+        assert!(begun.elapsed() < LONGEST, "no part is done");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -286,7 +371,7 @@ fn a_killed_driver_goes_on() {
     child.wait().expect("it was killed");
     assert!(!Path::new(&units.path("result")).exists());
     // Another combination is not mixed with it.
-    let other = process::run(&mut units.engine("local[1]", "ctc", "result"));
+    let other = engine_ends(&mut units.engine("local[1]", "ctc", "result"));
     units.refused(&other, "result", "it is of other units or another strategy");
     let mut parts: Vec<PathBuf> = std::fs::read_dir(&partial)
         .expect("it is there")
@@ -296,7 +381,7 @@ fn a_killed_driver_goes_on() {
     parts.sort();
     let marks = std::fs::read_dir(partial.join("_done")).map_or(0, Iterator::count);
     std::fs::write(&parts[0], "damaged").expect("it can be written");
-    let said = process::run(&mut units.engine("local[1]", "lgl", "result")).ok("again");
+    let said = engine_ends(&mut units.engine("local[1]", "lgl", "result")).ok("again");
     let line = format!("going on: {} of ", marks - 1);
     assert!(said.errors().contains(&line), "{line}: {said:?}");
     units.same("result");
@@ -313,7 +398,7 @@ fn what_fails_is_one_line() {
     let Some(units) = Units::of_tables("a_lgl_in_") else {
         return;
     };
-    let run = |into: &str| process::run(&mut units.engine("local[2]", "lgl", into));
+    let run = |into: &str| engine_ends(&mut units.engine("local[2]", "lgl", into));
     let manifest = units.path("units/manifest.json");
     let text = std::fs::read_to_string(&manifest).expect("it was written");
     let mut wrong: Value = serde_json::from_str(&text).expect("it is JSON");
@@ -371,7 +456,7 @@ fn a_full_disk_is_one_line() {
             None => small.env_remove(name),
         };
     }
-    let said = process::run(&mut small);
+    let said = engine_ends(&mut small);
     units.refused(&said, "disk/result", "No space left on device");
     assert_eq!(said.text().trim(), "result.partial", "{said:?}");
 }

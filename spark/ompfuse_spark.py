@@ -259,5 +259,16 @@ def main():
         fail(f"cannot combine by Spark: {one_line(error)}")
 
 
+def command():
+    """`ompfuse-spark ARGUMENT...`: combines by Spark with this interpreter, which the wheel has given what Spark needs."""
+    os.environ["OMPFUSE_PYTHON"] = sys.executable
+    args = sys.argv[1:]
+    engine = [] if any(arg.split("=")[0] == "--engine" for arg in args) else ["--engine", "spark"]
+    try:
+        os.execvp("ompfuse", ["ompfuse", "combine", *engine, *args])
+    except OSError as error:
+        fail(f"cannot start ompfuse: {error.strerror}; install it, or add its folder to PATH")
+
+
 if __name__ == "__main__":
     main()
