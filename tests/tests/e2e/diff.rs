@@ -299,7 +299,7 @@ const UNEVEN: &str = "
 int main(void) {
     for (int r = 0; r < 5; r++) {
         #pragma omp parallel for schedule(static, 1)
-        for (int i = 0; i < 2; i++) usleep(i ? 30000 : 10000);
+        for (int i = 0; i < 2; i++) usleep(i ? 150000 : 50000);
     }
 }
 ";
