@@ -25,6 +25,12 @@ impl Slot {
         (offset <= OFFSET).then_some(Slot(self.0 & !OFFSET | offset))
     }
 
+    /// Whether so many bytes from here on are a part of the 8 bytes of another slot.
+    pub(super) fn overlaps(self, size: u64, other: Slot) -> bool {
+        let by = self.0.wrapping_sub(other.0).cast_signed();
+        by < 8 && by > -(size.cast_signed())
+    }
+
     /// Whether it lies in the caller's frame: where the stack pointer is at the function's beginning, or higher.
     pub(crate) fn is_callers(self) -> bool {
         self.0 & !OFFSET == 0 && self.0 >= ZERO

@@ -7,10 +7,9 @@ use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
     UsedMemory,
 };
-use smallvec::SmallVec;
 
 /// Where a value can be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Place {
     /// A general or vector register, as a whole.
     Register(Register),
@@ -22,47 +21,29 @@ pub(crate) enum Place {
     Flags,
 }
 
-/// What an instruction other than a call reads and writes, but for the stack pointer.
-#[derive(Debug, Default)]
-pub(crate) struct Uses {
-    pub reads: SmallVec<[Place; 4]>,
-    pub writes: SmallVec<[(Place, OpAccess); 4]>,
-}
-
-impl Uses {
-    /// `state`: what is known before it.
-    pub(crate) fn of(info: &mut InstructionInfoFactory, insn: &Instruction, state: &State) -> Uses {
-        let mut uses = Uses::default();
-        let info = info.info(insn);
-        let memory = info.used_memory().iter();
-        let memory = memory.map(|m| (place(m, state), m.access()));
-        let registers = info.used_registers().iter();
-        let registers = registers.map(|r| (r.register().full_register(), r.access()));
-        let registers = registers.filter(|(register, _)| *register != Register::RSP);
-        for (place, access) in memory.chain(registers.map(|(r, a)| (Place::Register(r), a))) {
-            if is_read(access) {
-                uses.reads.push(place);
-            }
-            if is_write(access) {
-                uses.writes.push((place, access));
-            }
-        }
-        if insn.rflags_read() != 0 {
-            uses.reads.push(Place::Flags);
-        }
-        if insn.rflags_modified() != 0 {
-            uses.writes.push((Place::Flags, OpAccess::Write));
-        }
-        uses
-    }
-}
-
 /// The place that is used.
 pub(crate) fn place(memory: &UsedMemory, state: &State) -> Place {
     match slot(memory, state) {
         Some(at) => Place::Stack(at),
         None if matches!(memory.base(), Register::RSP | Register::RBP) => Place::Frame,
         None => Place::Memory,
+    }
+}
+
+/// The place that an operand is, if it is one.
+pub(crate) fn of_operand(
+    info: &mut InstructionInfoFactory,
+    insn: &Instruction,
+    operand: u32,
+    state: &State,
+) -> Option<Place> {
+    match insn.op_kind(operand) {
+        OpKind::Register => Some(Place::Register(insn.op_register(operand).full_register())),
+        OpKind::Memory => {
+            let used = info.info(insn).used_memory();
+            used.first().map(|memory| place(memory, state))
+        }
+        _ => None,
     }
 }
 

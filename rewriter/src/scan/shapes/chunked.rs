@@ -16,7 +16,6 @@ use crate::scan::flow::dataflow;
 use crate::scan::flow::value::{State, Value};
 use forms::{Dealt, Form, Question, dealt};
 use iced_x86::{ConditionCode, Instruction, Mnemonic};
-pub(super) use invariant::FromThread;
 use ompfuse_format::Construct;
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,14 +1,43 @@
-//! What instructions use, for those who follow something of their own through a cycle, and which code uses a thread's share.
+//! What instructions use, for those who ask for values, and which code uses a thread's share.
 
 use super::{Analysis, NaturalLoop};
 use crate::scan::Module;
+use crate::scan::flow::changes::Step;
 use crate::scan::flow::dataflow;
+use crate::scan::flow::lazy::Code;
 use crate::scan::flow::ops::VOLATILE;
+use crate::scan::flow::slots::Slot;
+use crate::scan::flow::uses::is_call;
 use crate::scan::flow::value::State;
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+
+impl Code for Analysis<'_, '_> {
+    fn following(&self, block: usize) -> Vec<usize> {
+        self.body.following(block).collect()
+    }
+
+    fn steps(&self, block: usize) -> Vec<Step> {
+        let mut info = InstructionInfoFactory::new();
+        let mut steps = Vec::new();
+        self.visit(block, |_, insn, state| {
+            steps.push(match is_call(insn) {
+                true => {
+                    let query = dataflow::query(self.module, insn, Some(state));
+                    Step::of_call(changed(self.module, insn), query)
+                }
+                false => Step::of(&mut info, insn, state),
+            });
+        });
+        steps
+    }
+
+    fn is_exposed(&self, at: Slot) -> bool {
+        self.flow.is_exposed(at)
+    }
+}
 
 /// The general registers that a call may change, a bit for each.
-pub(super) fn changed(module: &Module<'_>, call: &Instruction) -> u16 {
+fn changed(module: &Module<'_>, call: &Instruction) -> u16 {
     let known = matches!(
         dataflow::callee(module, call, None),
         dataflow::Callee::Runtime(_)

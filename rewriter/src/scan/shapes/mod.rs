@@ -55,8 +55,6 @@ pub(crate) struct Analysis<'m, 'a> {
     pub noticed: Noticed,
     cycles: OnceCell<Vec<NaturalLoop>>,
     reducible: OnceCell<bool>,
-    /// What may come from the thread's number.
-    from_thread: OnceCell<chunked::FromThread>,
     ways: ways::Ways,
 }
 
@@ -300,7 +298,6 @@ impl<'m, 'a> Analysis<'m, 'a> {
             noticed,
             cycles: OnceCell::new(),
             reducible: OnceCell::new(),
-            from_thread: OnceCell::new(),
             ways: ways::Ways::default(),
         }
     }

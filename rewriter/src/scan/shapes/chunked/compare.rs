@@ -2,9 +2,10 @@
 
 use super::super::why::Why;
 use super::super::{Analysis, Decision, NaturalLoop};
-use super::invariant::FromThread;
+use super::invariant;
 use crate::model::ProbeSpec;
 use crate::scan::flow::dataflow;
+use crate::scan::flow::lazy::Lazy;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::value::Value;
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
@@ -46,9 +47,10 @@ pub(super) fn comparisons(
         return Err(Why::Unclear);
     }
     // Iterations are compared with what is a chunk's own.
-    let from_thread = a.from_thread.get_or_init(|| FromThread::of(a));
+    let mut values = Lazy::of_all(a, a.body.blocks.len(), &a.body.roots);
     let mut all = std::iter::once(first).chain(ways_out.iter().copied());
-    if all.any(|b| bound_operand(a, b).is_none_or(|op| from_thread.is_compared(a, b, op))) {
+    let mut is_own = |block, op| invariant::is_of_thread(a, &mut values, block, op);
+    if all.any(|b| bound_operand(a, b).is_none_or(|op| is_own(b, op))) {
         return Err(Why::Unclear);
     }
     let mut out = BTreeMap::new();
