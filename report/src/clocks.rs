@@ -132,13 +132,14 @@ impl Times {
         (is_right && !list.is_empty()).then_some(Times { list })
     }
 
+    /// From when the first meeting began to when the last one ended.
     fn span(&self) -> [f64; 2] {
-        let came = |at: Option<&(f64, f64)>| at.map_or(0.0, |t| t.0);
-        [came(self.list.first()), came(self.list.last())]
+        let first = self.list.first().map_or(0.0, |t| t.0);
+        [first, self.list.last().map_or(0.0, |t| t.1)]
     }
 }
 
-/// What a clock is ahead of another one at the first meeting and at the last, and the most that this can be wrong.
+/// What a clock is ahead of another one when the first meeting begins and when the last one ends, and the most that this can be wrong.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Line {
     first: f64,
@@ -146,12 +147,11 @@ struct Line {
     error: f64,
 }
 
-/// Bounds of the difference at a time.
+/// The difference of two clocks at a time is at least, or at most, this.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct Bound {
     t: f64,
-    least: f64,
-    most: f64,
+    limit: f64,
 }
 
 impl Line {
@@ -160,34 +160,41 @@ impl Line {
         if reference.list.len() != other.list.len() {
             return None;
         }
-        let bounds: Vec<Bounds> = (reference.list.iter().zip(&other.list))
-            .map(|(a, b)| Bounds {
-                t: a.0,
-                least: b.0 - a.1 - 2.0 * PRECISION_NS,
-                most: b.1 - a.0 + 2.0 * PRECISION_NS,
+        // A meeting may last long, and clocks go on drifting: a bound holds when the reference left, or came.
+        let both = || reference.list.iter().zip(&other.list);
+        let least: Vec<Bound> = both()
+            .map(|(a, b)| Bound {
+                t: a.1,
+                limit: b.0 - a.1 - 2.0 * PRECISION_NS,
             })
             .collect();
-        let (from, to) = (bounds.first()?.t, bounds.last()?.t);
-        let [low, high] = at_first(&bounds);
-        let backwards: Vec<Bounds> = bounds
-            .iter()
-            .rev()
-            .map(|b| Bounds { t: -b.t, ..*b })
+        let most: Vec<Bound> = both()
+            .map(|(a, b)| Bound {
+                t: a.0,
+                limit: b.1 - a.0 + 2.0 * PRECISION_NS,
+            })
             .collect();
-        let [low_at_end, high_at_end] = at_first(&backwards);
+        let span = reference.span();
+        let [low, high] = at_begin(span[0], &least, &most);
+        let backwards = |bounds: &[Bound]| -> Vec<Bound> {
+            bounds.iter().map(|b| Bound { t: -b.t, ..*b }).collect()
+        };
+        let [low_at_end, high_at_end] = at_begin(-span[1], &backwards(&least), &backwards(&most));
         let line = Line {
             first: f64::midpoint(low, high),
             last: f64::midpoint(low_at_end, high_at_end),
             error: (high - low).max(high_at_end - low_at_end) / 2.0,
         };
-        let fits = |b: &Bounds| {
-            let at = line.at(b.t, [from, to]);
-            at >= b.least - line.error && at <= b.most + line.error
-        };
-        (high >= low && high_at_end >= low_at_end && bounds.iter().all(fits)).then_some(line)
+        let fits = least
+            .iter()
+            .all(|b| line.at(b.t, span) >= b.limit - line.error)
+            && most
+                .iter()
+                .all(|b| line.at(b.t, span) <= b.limit + line.error);
+        (high >= low && high_at_end >= low_at_end && fits).then_some(line)
     }
 
-    /// The difference at a time. `span`: first and last meeting.
+    /// The difference at a time. `span`: from the first meeting to the last.
     fn at(&self, t: f64, [from, to]: [f64; 2]) -> f64 {
         match to > from {
             true => self.first + (self.last - self.first) * (t - from) / (to - from),
@@ -196,18 +203,29 @@ impl Line {
     }
 }
 
-/// What a straight line within all bounds has at the first one's time.
-fn at_first(bounds: &[Bounds]) -> [f64; 2] {
-    let first = bounds[0];
-    let [mut low, mut high] = [first.least, first.most];
-    for (nth, a) in bounds.iter().enumerate().skip(1) {
-        for b in bounds[nth + 1..].iter().filter(|b| b.t > a.t) {
-            let back = (a.t - first.t) / (b.t - a.t);
-            high = high.min(a.most + (a.most - b.least) * back);
-            low = low.max(a.least - (b.most - a.least) * back);
-        }
-    }
-    [low, high]
+/// Two clocks drift by less: the kernel lets each be corrected by 500 parts of a million at most.
+const MOST_DRIFT: f64 = 1e-3;
+
+/// What a straight line within all bounds has at a time before them.
+fn at_begin(begin: f64, least: &[Bound], most: &[Bound]) -> [f64; 2] {
+    // From one bound alone, and from two of which the nearer one is on the other side of the line than the farther one.
+    let drift = |b: &Bound| MOST_DRIFT * (b.t - begin);
+    let low = least.iter().map(|b| b.limit - drift(b));
+    let high = most.iter().map(|b| b.limit + drift(b));
+    let through = |near: &Bound, far: &Bound| {
+        let slope = (near.limit - far.limit) / (far.t - near.t);
+        (far.t > near.t).then_some(near.limit + slope * (near.t - begin))
+    };
+    let steepest = |near: &'_ [Bound], far: &'_ [Bound]| -> Vec<f64> {
+        let pairs = near.iter().flat_map(|n| far.iter().map(move |f| (n, f)));
+        pairs.filter_map(|(n, f)| through(n, f)).collect()
+    };
+    [
+        low.chain(steepest(least, most))
+            .fold(f64::NEG_INFINITY, f64::max),
+        high.chain(steepest(most, least))
+            .fold(f64::INFINITY, f64::min),
+    ]
 }
 
 #[cfg(test)]
@@ -279,6 +297,49 @@ mod tests {
                 all.iter()
                     .all(|r| r.meetings.is_none() && r.late_s.is_some())
             );
+        }
+    }
+
+    #[test]
+    fn clocks_that_drift_while_a_meeting_lasts_are_aligned() {
+        // The other host comes 100 ms late to every second meeting, and its clock gains 30 µs meanwhile.
+        for ppm in [300, -300] {
+            let ahead = |t: i64| (t - 1_000_000_000) * ppm / 1_000_000;
+            let times = |is_other: bool| {
+                let of = move |n: u64| {
+                    let begin = 1_000_000_000 + 110_000_000 * n as i64;
+                    let late = if n.is_multiple_of(2) {
+                        100_000_000
+                    } else {
+                        2_000_000
+                    };
+                    let is_late = n.is_multiple_of(2) == is_other;
+                    let came = begin + if is_late { late } else { 0 };
+                    let left = begin + late + 2_000;
+                    match is_other {
+                        true => (n, came + ahead(came), left + ahead(left)),
+                        false => (n, came, left),
+                    }
+                };
+                (0..64u64).map(of).collect()
+            };
+            let rank = |rank: u32| Rank {
+                rank,
+                host: Some(format!("node{rank}")),
+                ended: true,
+                meetings: Some(Meetings {
+                    all: 64,
+                    times: times(rank == 1),
+                }),
+                ..Rank::default()
+            };
+            let clocks = aligned(&mut [rank(0), rank(1)]).unwrap();
+            assert_eq!((clocks.hosts.len(), clocks.left_out.len()), (2, 0));
+            let other = &clocks.hosts[1];
+            let end = 1_000_000_000 + 63 * 110_000_000 + 2_002_000;
+            let wrong = (other.offset_at_end_s - ahead(end) as f64 * 1e-9).abs();
+            assert!(other.offset_s.abs() <= other.error_s, "{other:?}");
+            assert!(wrong <= other.error_s && other.error_s < 50e-6, "{other:?}");
         }
     }
 
