@@ -151,7 +151,6 @@ pub fn parse(text: &str, family: Family) -> Result<Vec<Entry>, PatternError> {
             Some(name) => Probe::ALL.iter().copied().find(|p| p.name() == name),
             None => Some(Probe::Enclosed),
         },
-        implied: None,
         no_probe: None,
         args: {
             let mut args = [NO_ARG; 8];

@@ -61,8 +61,6 @@ pub struct Entry {
     pub edge: Edge,
     /// The probe for its call sites; `None`: known, but not patched.
     pub probe: Option<Probe>,
-    /// Why its call sites need no probe: what they do is seen elsewhere.
-    pub implied: Option<String>,
     /// Why its call sites need no probe, if they don't: it is a setting or a service, or other sites tell what it does.
     pub no_probe: Option<String>,
     /// Positions of the arguments that the probe reads, as in [`abi::SiteDesc::args`].
@@ -94,7 +92,6 @@ struct RawEntry {
     construct: Construct,
     edge: Edge,
     probe: Option<String>,
-    implied: Option<String>,
     no_probe: Option<String>,
     #[serde(default)]
     args: Vec<u8>,
@@ -177,7 +174,6 @@ pub fn parse(text: &str, runtime: Runtime) -> Result<Vec<Entry>, PatternError> {
                 construct: raw.construct,
                 edge: raw.edge,
                 probe,
-                implied: raw.implied,
                 no_probe: raw.no_probe,
                 args,
                 nargs: raw.nargs,
@@ -319,7 +315,6 @@ mod tests {
         for e in entries().iter().chain(calls::functions()) {
             assert!(ids.insert(e.id), "id {} twice", e.id);
             assert!(symbols.insert(&e.symbol), "{} twice", e.symbol);
-            assert!(e.probe.is_none() || e.implied.is_none(), "{}", e.symbol);
             let is_message = e.probe == Some(Probe::Message);
             for a in present_args(&e.args).skip(usize::from(is_message)) {
                 assert!(a < e.nargs, "{}: argument {a} of {}", e.symbol, e.nargs);

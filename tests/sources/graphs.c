@@ -68,22 +68,28 @@ static int tree(void)
     return printf("15 4\n");
 }
 
-/* A taskgroup waits for what was created in it, and not for the task before. */
+/* A taskgroup waits for what was created in it, and what comes of that, but not for the task before. */
 static int group(void)
 {
     #pragma omp parallel
     #pragma omp single
     {
         #pragma omp task
-        unit(5);
+        unit(3);
         #pragma omp taskgroup
         {
             #pragma omp task
+            {
+                #pragma omp task
+                unit(2);
+                unit(1);
+            }
+            #pragma omp taskgroup
             unit(1);
         }
-        unit(2);
+        unit(3);
     }
-    return printf("8 5\n");
+    return printf("10 5\n");
 }
 
 /* Each unit waits for its neighbours above and on the left. */

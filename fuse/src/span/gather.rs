@@ -72,6 +72,8 @@ pub(super) struct Gathered {
     pub(super) depends: FxHashMap<u32, Dependent>,
     /// By interval, what waits for tasks depend on.
     pub(super) waits: FxHashMap<u32, Dependent>,
+    /// By interval, when the taskgroup that it ends began.
+    pub(super) groups: FxHashMap<u32, u64>,
     /// By interval, posts and waits of doacross loops.
     pub(super) points: FxHashMap<u32, Point>,
     /// Nothing was left unread.
@@ -147,6 +149,9 @@ pub(super) fn gather(
         }
         if let Some(of) = pending.wait(thread, &i) {
             gathered.waits.insert(at, of);
+        }
+        if let Some(since) = pending.group(&i) {
+            gathered.groups.insert(at, since);
         }
         wanted.push([i.node, i.parent]);
         gathered.recs.push(Rec {

@@ -31,6 +31,8 @@ pub(super) enum Step {
     Wait,
     /// Waits for the children and all that comes of them.
     WaitAll,
+    /// Waits for these tasks and all that comes of them: a range of [`Graph::preds`].
+    WaitGroup { first: u32, end: u32 },
     /// Waits for these tasks: a range of [`Graph::preds`]. `only`: it executes no others meanwhile.
     WaitFor { first: u32, end: u32, only: bool },
     /// Waits for the team and its tasks.

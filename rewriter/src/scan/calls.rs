@@ -382,9 +382,6 @@ pub(crate) fn target(module: &Module<'_>, insn: &Instruction) -> Option<Target> 
 
 /// Decides how the call can be patched.
 fn place(module: &Module<'_>, insn: &Instruction, entry: &'static Entry, draft: &mut Draft) {
-    if let Some(reason) = &entry.implied {
-        return draft.imply(reason.as_str());
-    }
     let Some(probe) = entry.probe else {
         return match &entry.no_probe {
             Some(why) => draft.serve(format!("needs no probe: {why}")),

@@ -3,7 +3,7 @@
 use crate::entry::{self, Call};
 use crate::thread::Thread;
 use ompfuse_format::record::depend::{
-    Access, DETACHED, NO_WAIT, OF_WAIT, Point, WAITS, WAITS_ONLY,
+    Access, DETACHED, NO_WAIT, OF_GROUP, OF_WAIT, Point, WAITS, WAITS_ONLY,
 };
 
 /// libgomp's list (`task.c`, `gomp_task_handle_depend`): a number of all, of those that are written, and addresses. Else 0, numbers of all, of those
@@ -117,6 +117,14 @@ pub(super) fn wait(thread: &Thread, call: &Call) {
     if call.known(0).is_some() {
         wait_for(thread, call);
     }
+}
+
+/// A taskgroup begins. Its end waits for the tasks that are created from now on.
+pub(super) fn group(thread: &Thread, call: &Call) -> u64 {
+    let (node, site) = (thread.innermost_node(), entry::region(call.site()));
+    let words = [u64::from(site), thread.last()];
+    thread.write_depend((OF_GROUP, node, site), words.into_iter());
+    call.forward()
 }
 
 #[inline(never)]

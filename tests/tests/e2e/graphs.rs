@@ -75,8 +75,6 @@ fn spans_are_those_worked_out_by_hand() {
             assert!((all / unit - span).abs() < NEAR, "{all}: {what}");
             let because = match mode {
                 "set" if compiler.starts_with("clang") => vec!["exclusions"],
-                // Where a taskgroup begins is not on record.
-                "group" => vec!["task_dependences"],
                 _ => vec![],
             };
             let bounds = &region["lower_bound_because"];

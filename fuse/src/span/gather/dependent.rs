@@ -1,7 +1,7 @@
 //! What orders tasks and iterations, told by records in front of those that they are about.
 
 use ompfuse_format::Construct;
-use ompfuse_format::record::depend::{Access, MOST_ADDRESSES, OF_WAIT, Point};
+use ompfuse_format::record::depend::{Access, MOST_ADDRESSES, OF_GROUP, OF_WAIT, Point};
 use ompfuse_format::record::{Interval, Node, Record, RecordError};
 use rustc_hash::FxHashMap;
 
@@ -19,6 +19,8 @@ pub(super) struct Pending {
     pub(super) nodes: Vec<Node>,
     /// By node's number.
     pub(super) tasks: FxHashMap<u64, Dependent>,
+    /// By node's number, taskgroups that are open there: their sites, and since when.
+    groups: FxHashMap<u64, Vec<(u32, u64)>>,
     threads: Vec<Thread>,
 }
 
@@ -44,6 +46,9 @@ impl Pending {
         match record {
             Ok(Record::Node(node)) => self.nodes.push(node),
             Ok(Record::Point(point)) => self.threads[thread].told = Some(point),
+            Ok(Record::Depend(d)) if d.flags & OF_GROUP != 0 => {
+                self.groups.entry(d.node).or_default().extend(d.group());
+            }
             Ok(Record::Depend(d)) if d.flags & OF_WAIT != 0 => {
                 let waits = &mut self.threads[thread].waits;
                 let goes_on =
@@ -79,6 +84,18 @@ impl Pending {
     pub(super) fn before(&mut self, thread: usize) -> Option<Point> {
         let thread = &mut self.threads[thread];
         std::mem::replace(&mut thread.ready, thread.told.take())
+    }
+
+    /// When a taskgroup began that ends here.
+    pub(super) fn group(&mut self, interval: &Interval<'_>) -> Option<u64> {
+        if interval.construct != Construct::Taskgroup {
+            return None;
+        }
+        let open = self.groups.get_mut(&interval.parent)?;
+        // The next one may be on record by now.
+        let at = (open.iter())
+            .rposition(|&(site, since)| site == interval.site && since <= interval.t0)?;
+        Some(open.remove(at).1)
     }
 
     /// What a wait depends on.

@@ -58,8 +58,8 @@ struct Task {
     siblings: Siblings,
     /// The last one that it has created: its first interval.
     last: u32,
-    /// When the last of the tasks that were created has ended, of those that have by now.
-    ends: u64,
+    /// Tasks that it has created, and when.
+    children: Vec<(u64, u32)>,
     levels: u32,
     /// The loop around.
     sharing: u32,
@@ -420,7 +420,7 @@ impl Task {
             member,
             siblings: Siblings::default(),
             last: NONE,
-            ends: 0,
+            children: vec![],
             levels: 0,
             sharing: NONE,
         }

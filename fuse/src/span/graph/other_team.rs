@@ -114,6 +114,7 @@ fn is_creation(step: &Step) -> bool {
             | Step::Inline { .. }
             | Step::Wait
             | Step::WaitAll
+            | Step::WaitGroup { .. }
             | Step::WaitFor { .. }
     )
 }

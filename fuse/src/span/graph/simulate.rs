@@ -267,7 +267,9 @@ impl Sim<'_> {
                 true => self.next(thread),
                 false => self.inline(thread, frame, strand),
             },
-            Step::Wait | Step::WaitAll | Step::WaitFor { .. } => self.wait(thread, frame, step),
+            Step::Wait | Step::WaitAll | Step::WaitGroup { .. } | Step::WaitFor { .. } => {
+                self.wait(thread, frame, step)
+            }
             Step::Barrier => self.barrier(thread, frame),
             Step::Share { sharing } => self.share(thread, frame, sharing),
             Step::Enter { lock } => match self.play.unlimited || frame.is_begun {

@@ -175,6 +175,8 @@ probes! {
     MutexTry = 85, "mutex-try";
     /// `args = [lock]`: as [`Probe::Enclosed`], and the lock is released meanwhile.
     ConditionWait = 86, "condition-wait";
+    /// A taskgroup begins.
+    TaskgroupStart = 87, "taskgroup-start";
 }
 
 impl Probe {

@@ -61,13 +61,15 @@ pub const DETACHED: u32 = 2;
 pub const NO_WAIT: u32 = 4;
 /// [`Depend::flags`]: who waits executes only what it waits for (libgomp).
 pub const WAITS_ONLY: u32 = 8;
+/// [`Depend::flags`]: a taskgroup of the task `node` begins. Its words are [`Depend::group`].
+pub const OF_GROUP: u32 = 16;
 /// [`Point::flags`]: an iteration is waited for; else one has come so far.
 pub const WAITS: u32 = 1;
 
 /// What a task depends on, or a wait for tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depend<'a> {
-    /// [`OF_WAIT`], [`DETACHED`], [`NO_WAIT`], [`WAITS_ONLY`].
+    /// [`OF_WAIT`], [`DETACHED`], [`NO_WAIT`], [`WAITS_ONLY`], [`OF_GROUP`].
     pub flags: u32,
     /// The task's node; of a wait that of what waits.
     pub node: u64,
@@ -85,6 +87,14 @@ impl<'a> Depend<'a> {
         let words = self.words.as_chunks::<8>().0.iter();
         let words = words.map(|w| u64::from_le_bytes(*w));
         words.filter_map(|word| Some((word >> 3, Access::from_number(word & 7)?)))
+    }
+
+    /// Of a taskgroup: its site, and the clock at the last boundary before it, in ticks.
+    pub fn group(&self) -> Option<(u32, u64)> {
+        let [site, since] = self.words.as_chunks::<8>().0 else {
+            return None;
+        };
+        Some((u64::from_le_bytes(*site) as u32, u64::from_le_bytes(*since)))
     }
 }
 

@@ -14,7 +14,7 @@ impl Building<'_, '_> {
             return;
         }
         let Some(&strand) = self.strands.get(&rec.node) else {
-            let strand = self.new_task(rec.node, task);
+            let strand = self.new_task(rec.node, rec.t0, task);
             steps.push(Step::Inline { strand });
             return;
         };
@@ -24,7 +24,8 @@ impl Building<'_, '_> {
         }
     }
 
-    fn new_task(&mut self, node: u32, task: &Task) -> u32 {
+    /// A task that was created then.
+    fn new_task(&mut self, node: u32, since: u64, task: &mut Task) -> u32 {
         let first = self.of.first_part[node as usize];
         let strand = self.strand(Kind::Task, None, task.team, first);
         self.strands.insert(node, strand);
@@ -35,6 +36,7 @@ impl Building<'_, '_> {
             self.graph.has_gaps = true;
         }
         self.tasks.push((node, strand));
+        task.children.push((since, strand));
         strand
     }
 
@@ -43,11 +45,9 @@ impl Building<'_, '_> {
             self.graph.has_gaps = true;
             return;
         };
-        let strand = self.new_task(node, task);
+        let strand = self.new_task(node, rec.t0, task);
         let first = self.of.first_part[node as usize];
         task.last = first;
-        let of = self.of.gathered.recs.get(first as usize);
-        task.ends = task.ends.max(of.map_or(0, |part| part.t1));
         match self.of.gathered.depends.get(&node) {
             Some(of) => {
                 self.graph.detached |= of.flags & DETACHED != 0;
@@ -97,17 +97,14 @@ impl Building<'_, '_> {
             let waits = self.of.task_waits.entry((rec.site, last.site)).or_default();
             *waits = waits.saturating_add(rec.own);
         }
-        // Where a taskgroup begins is not on record. Who has ended later was created before.
-        if rec.construct == Construct::Taskgroup && task.ends > rec.t1 {
-            self.graph.is_open = true;
-            return;
+        if rec.construct == Construct::Taskgroup {
+            return self.group(at, steps, task);
         }
         let Some(of) = self.of.gathered.waits.get(&at) else {
-            steps.push(match rec.construct {
+            return steps.push(match rec.construct {
                 Construct::Taskwait => Step::Wait,
                 _ => Step::WaitAll,
             });
-            return;
         };
         let (flags, accesses) = (of.flags, of.accesses.clone());
         if flags & NO_WAIT != 0 {
@@ -129,12 +126,35 @@ impl Building<'_, '_> {
         });
     }
 
+    /// The end of a taskgroup. Recordings of before may not say where it began, nor do the groups that reductions imply.
+    fn group(&mut self, at: u32, steps: &mut Vec<Step>, task: &Task) {
+        let since = self.of.gathered.groups.get(&at).copied();
+        let before = since.map_or(0, |since| task.children.partition_point(|c| c.0 < since));
+        if before == 0 {
+            // Without a begin: who ends later was created before it.
+            let ends = self.rec(at).t1;
+            let is_later = |&(_, strand): &(u64, u32)| {
+                let first = self.graph.strands[strand as usize].rec;
+                let first = self.of.gathered.recs.get(first as usize);
+                first.is_some_and(|part| part.t1 > ends)
+            };
+            if since.is_some() || !task.children.iter().any(is_later) {
+                return steps.push(Step::WaitAll);
+            }
+            self.graph.is_open = true;
+            return;
+        }
+        let inside = task.children[before..].iter().map(|c| c.1);
+        let (first, end) = self.preds(inside.collect());
+        steps.push(Step::WaitGroup { first, end });
+    }
+
     pub(super) fn taskloop(&mut self, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
         let tasks = self.of.created.all(rec.node);
         let ticks = rec.own / tasks.len().max(1) as u64;
         let mut has_ended = true;
         for node in tasks {
-            let strand = self.new_task(node, task);
+            let strand = self.new_task(node, rec.t0, task);
             task.last = self.of.first_part[node as usize];
             let first = self.of.gathered.recs.get(task.last as usize);
             has_ended &= first.is_none_or(|part| part.t1 <= rec.t1);

@@ -23,7 +23,7 @@ pub(super) struct Tasks {
     ready: VecDeque<u32>,
     /// By strand, the thread that waits for its children.
     waiter: Vec<u32>,
-    /// By task, threads that wait for just that.
+    /// By task, threads that wait for just that, or for all that comes of it.
     watchers: FxHashMap<u32, Vec<u32>>,
 }
 
@@ -163,9 +163,7 @@ impl Sim<'_> {
         for at in first..end {
             self.settle(self.tasks.successors[at as usize], from);
         }
-        for thread in self.tasks.watchers.remove(&task).unwrap_or_default() {
-            self.release(thread, from);
-        }
+        self.release_watchers(task, from);
         if let Some(creator) = graph.strands.get(strand.creator as usize) {
             let children = &mut self.tasks.children[creator.task as usize];
             *children = children.saturating_sub(1);
@@ -198,7 +196,14 @@ impl Sim<'_> {
             if !self.tasks.is_done[above as usize] {
                 return;
             }
+            self.release_watchers(above, from);
             task = above;
+        }
+    }
+
+    fn release_watchers(&mut self, task: u32, from: (u32, u32)) {
+        for thread in self.tasks.watchers.remove(&task).unwrap_or_default() {
+            self.release(thread, from);
         }
     }
 
@@ -214,9 +219,12 @@ impl Sim<'_> {
         let task = self.graph.strands[frame.strand as usize].task;
         let open = match step {
             Step::WaitAll => self.tasks.subtrees[task as usize] > 0,
-            Step::WaitFor { first, end, .. } => {
+            Step::WaitFor { first, end, .. } | Step::WaitGroup { first, end } => {
                 let mut preds = self.graph.preds[first as usize..end as usize].iter();
-                let open = preds.find(|p| !self.tasks.is_done[**p as usize]);
+                let of = &self.tasks;
+                let is_group = matches!(step, Step::WaitGroup { .. });
+                let is_open = |p: usize| !of.is_done[p] || is_group && of.subtrees[p] > 0;
+                let open = preds.find(|p| is_open(**p as usize));
                 if let Some(&open) = open {
                     self.tasks.watchers.entry(open).or_default().push(thread);
                 }
