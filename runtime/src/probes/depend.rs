@@ -78,7 +78,6 @@ unsafe fn of_kmpc(count: u64, list: u64) -> impl Iterator<Item = u64> {
 ///
 /// # Safety
 /// `list` is the argument of the call, whose flags say that there is one.
-#[cold]
 #[inline(never)]
 pub(super) unsafe fn task(
     thread: &Thread,

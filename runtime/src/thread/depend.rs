@@ -21,11 +21,16 @@ impl Thread {
             let Some(out) = self.buffer.room(len) else {
                 return;
             };
-            let head = depend::depend_head(flags, node, count);
-            let record = head.into_iter().chain(words.by_ref().take(count));
-            for (at, word) in record.take(len / 8).enumerate() {
-                // SAFETY: the buffer gives `len` bytes, and no more words are taken.
-                unsafe { out.add(at).write(word) };
+            let [first, second] = depend::depend_head(flags, node, count);
+            // SAFETY: the buffer gives `len` bytes: two words, and `count` behind them.
+            unsafe {
+                out.write(first);
+                out.add(1).write(second);
+            }
+            for at in 0..count {
+                let word = words.next().unwrap_or(0);
+                // SAFETY: as above.
+                unsafe { out.add(2 + at).write(word) };
             }
             let _ = self.buffer.commit(out, len / 8); // a lost record is counted
             left -= count;
