@@ -26,7 +26,7 @@ const RSP: usize = 4;
 macro_rules! by_probe {
     ($handler:ident: $type:ty) => {{
         let mut table = [$handler::<0> as $type; 256];
-        by_probe!(table $handler 0x00 0x08 0x10 0x18 0x20 0x28 0x30 0x38 0x40 0x48 0x50);
+        by_probe!(table $handler 0x00 0x08 0x10 0x18 0x20 0x28 0x30 0x38 0x40 0x48 0x50 0x58);
         table
     }};
     ($table:ident $handler:ident $($first:literal)*) => {
@@ -44,7 +44,7 @@ macro_rules! by_probe {
 }
 
 const _: () = {
-    let mut number = 0x58;
+    let mut number = 0x60;
     while number < 256 {
         assert!(
             Probe::from_number(number as u8).is_none(),

@@ -52,6 +52,8 @@ pub(crate) fn call(probe: Option<Probe>, thread: &Thread, call: &Call) -> u64 {
         Some(Probe::Barrier) => sync::barrier(thread, call),
         Some(Probe::Taskwait) => sync::taskwait(thread, call),
         Some(Probe::TaskgroupStart) => depend::group(thread, call),
+        Some(Probe::TaskEvent) => tasks::event(thread, call),
+        Some(Probe::EventFulfill) => depend::fulfill(thread, call),
         Some(Probe::TaskAlloc) => tasks::alloc(thread, call),
         Some(Probe::TaskEnqueue) => tasks::enqueue(thread, call),
         Some(Probe::TaskBeginIf0) => tasks::begin_if0(thread, call),

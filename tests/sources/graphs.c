@@ -92,6 +92,27 @@ static int group(void)
     return printf("10 5\n");
 }
 
+/* What depends on a task waits for its event as well. */
+static int detach(void)
+{
+    #pragma omp parallel
+    #pragma omp single
+    {
+        omp_event_handle_t event;
+        #pragma omp task detach(event) depend(out: at[0][0])
+        unit(1);
+        #pragma omp task firstprivate(event)
+        {
+            unit(3);
+            omp_fulfill_event(event);
+            unit(1);
+        }
+        #pragma omp task depend(in: at[0][0])
+        unit(2);
+    }
+    return printf("7 5\n");
+}
+
 /* Each unit waits for its neighbours above and on the left. */
 static int wavefront(void)
 {
@@ -242,7 +263,7 @@ static const struct {
     {"chain", chain},       {"readers", readers},   {"tree", tree},       {"wavefront", wavefront},
     {"cholesky", cholesky}, {"pipeline", pipeline}, {"some", some},       {"doacross", doacross},
     {"ordered", ordered},   {"set", set},           {"loops", loops},
-    {"inoutset", inoutset}, {"group", group},
+    {"inoutset", inoutset}, {"group", group},       {"detach", detach},
 };
 
 int main(int argc, char **argv)

@@ -53,6 +53,8 @@ pub(super) enum Step {
     Post { vector: u64 },
     /// Waits until another one has.
     Await { vector: u64 },
+    /// Fulfils the event of a task.
+    Fulfill { task: u32 },
     /// Starts a team and waits for it.
     Fork { team: u32 },
 }
@@ -82,6 +84,8 @@ pub(super) struct Strand {
     pub(super) team: u32,
     /// Of a task, what it depends on: a range of [`Graph::preds`].
     pub(super) preds: (u32, u32),
+    /// Of a task: it has ended when an event is fulfilled, too.
+    pub(super) is_detached: bool,
     /// Its first interval, if one is on record.
     pub(super) rec: u32,
     /// Its iterations, if it is a task of a taskloop or a range; else 1.
@@ -134,7 +138,7 @@ pub(super) struct Graph {
     pub(super) locks: u32,
     /// Tasks that exclude each other (`mutexinoutset`).
     pub(super) excludes: bool,
-    /// A task ends when an event is fulfilled, by whom is not known.
+    /// A task ends when an event is fulfilled, by none of these strands.
     pub(super) detached: bool,
     /// Not everything that orders strands is known.
     pub(super) is_open: bool,

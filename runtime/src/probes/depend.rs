@@ -1,9 +1,10 @@
 //! What tasks depend on, and what doacross loops wait for, as the runtimes' calls say it.
 
+use super::sync;
 use crate::entry::{self, Call};
 use crate::thread::Thread;
 use ompfuse_format::record::depend::{
-    Access, DETACHED, NO_WAIT, OF_GROUP, OF_WAIT, Point, WAITS, WAITS_ONLY,
+    Access, DETACHED, FULFILS, NO_WAIT, OF_GROUP, OF_WAIT, Point, WAITS, WAITS_ONLY,
 };
 
 /// libgomp's list (`task.c`, `gomp_task_handle_depend`): a number of all, of those that are written, and addresses. Else 0, numbers of all, of those
@@ -74,23 +75,15 @@ unsafe fn of_kmpc(count: u64, list: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// A task of libgomp's, with the list of its call if it depends on others.
+/// What a task of libgomp's depends on.
 ///
 /// # Safety
 /// `list` is the argument of the call, whose flags say that there is one.
 #[inline(never)]
-pub(super) unsafe fn task(
-    thread: &Thread,
-    (node, site): (u64, u32),
-    detached: bool,
-    list: Option<u64>,
-) {
-    let flags = if detached { DETACHED } else { 0 };
-    match list.filter(|&list| list != 0) {
+pub(super) unsafe fn task(thread: &Thread, (node, site): (u64, u32), list: u64) {
+    if list != 0 {
         // SAFETY: the caller's promise.
-        Some(list) => thread.write_depend((flags, node, site), unsafe { of_gomp(list) }),
-        None if detached => thread.write_depend((flags, node, site), core::iter::empty()),
-        None => {}
+        thread.write_depend((0, node, site), unsafe { of_gomp(list) });
     }
 }
 
@@ -103,11 +96,21 @@ pub(super) fn kmpc_task(thread: &Thread, call: &Call, (node, site): (u64, u32)) 
     thread.write_depend((0, node, site), words);
 }
 
-/// A task of KMPC's that ends when an event is fulfilled.
+/// A task that ends when this event is fulfilled.
 #[cold]
 #[inline(never)]
-pub(super) fn kmpc_detached(thread: &Thread, (node, site): (u64, u32)) {
-    thread.write_depend((DETACHED, node, site), core::iter::empty());
+pub(super) fn detached(thread: &Thread, (node, site): (u64, u32), event: u64) {
+    thread.write_depend((DETACHED, node, site), core::iter::once(event));
+}
+
+/// An event is fulfilled.
+pub(super) fn fulfill(thread: &Thread, call: &Call) -> u64 {
+    let point = Point {
+        flags: FULFILS,
+        vector: call.known_late(0).unwrap_or(0),
+    };
+    thread.write_point(entry::this(call.site()), &point);
+    sync::service(thread, call)
 }
 
 /// A wait for tasks with dependences: before it waits. `args` has libgomp's list, or KMPC's two with their numbers, and whether it doesn't wait.

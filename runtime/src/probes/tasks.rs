@@ -3,7 +3,7 @@
 mod kmpc;
 
 pub(super) use kmpc::tag;
-pub(crate) use kmpc::{alloc, begin_if0, complete_if0, enqueue};
+pub(crate) use kmpc::{alloc, begin_if0, complete_if0, enqueue, event};
 
 use super::{depend, sync};
 use crate::entry::{self, Call, MAX_STACK_ALIGN};
@@ -247,14 +247,19 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
     }
     regs[3] = room.len();
     regs[4] = room.align as u64;
-    if flags & (FLAG_DEPEND | FLAG_DETACH) != 0 {
-        let list = call.known_late(7).filter(|_| flags & FLAG_DEPEND != 0);
+    if flags & FLAG_DEPEND != 0 {
+        let list = call.known_late(7).unwrap_or(0);
         // SAFETY: the call's argument, which its flags say is there.
-        unsafe { depend::task(thread, (tag.node, tag.site), flags & FLAG_DETACH != 0, list) };
+        unsafe { depend::task(thread, (tag.node, tag.site), list) };
     }
     let cost = Cost::new();
     // SAFETY: gomp_enter(header) does what function(data) does; the runtime copies the block or calls gomp_copy.
     let (result, t0) = sync::timed(thread, &cost, || unsafe { call.forward_with(&regs) });
+    if detach {
+        // SAFETY: our header, into which the runtime has stored the event's handle.
+        let event = unsafe { (&raw const (*room.header.cast::<Header>()).event).read() };
+        depend::detached(thread, (tag.node, tag.site), event);
+    }
     // A creation's extent says whether the task depends on others.
     let depends = u64::from(flags & FLAG_DEPEND != 0);
     thread.write_wait(Construct::TaskCreate, tag.site, t0, depends, &cost);

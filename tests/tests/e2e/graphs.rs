@@ -30,7 +30,7 @@ fn scaling(folder: &TempDir, mode: &str, threads: usize, unit_us: &str) -> ([f64
     ([work, span], reported(&out)["scaling"].clone())
 }
 
-const MODES: [&str; 13] = [
+const MODES: [&str; 14] = [
     "chain",
     "readers",
     "tree",
@@ -44,6 +44,7 @@ const MODES: [&str; 13] = [
     "inoutset",
     "loops",
     "group",
+    "detach",
 ];
 
 /// So long that waking up late is little of it: on a busy machine with the next one.

@@ -1,7 +1,7 @@
 //! What orders tasks and iterations, told by records in front of those that they are about.
 
 use ompfuse_format::Construct;
-use ompfuse_format::record::depend::{Access, MOST_ADDRESSES, OF_GROUP, OF_WAIT, Point};
+use ompfuse_format::record::depend::{Access, DETACHED, MOST_ADDRESSES, OF_GROUP, OF_WAIT, Point};
 use ompfuse_format::record::{Interval, Node, Record, RecordError};
 use rustc_hash::FxHashMap;
 
@@ -10,6 +10,8 @@ use rustc_hash::FxHashMap;
 pub(in crate::span) struct Dependent {
     /// [`ompfuse_format::record::depend::Depend::flags`].
     pub(in crate::span) flags: u32,
+    /// The event of a task with `detach`.
+    pub(in crate::span) event: Option<u64>,
     pub(in crate::span) accesses: Vec<(u64, Access)>,
 }
 
@@ -59,6 +61,7 @@ impl Pending {
                         d.node,
                         Dependent {
                             flags: d.flags,
+                            event: None,
                             accesses: d.addresses().collect(),
                         },
                     )),
@@ -67,7 +70,10 @@ impl Pending {
             Ok(Record::Depend(d)) => {
                 let of = self.tasks.entry(d.node).or_default();
                 of.flags |= d.flags;
-                of.accesses.extend(d.addresses());
+                match d.flags & DETACHED {
+                    0 => of.accesses.extend(d.addresses()),
+                    _ => of.event = d.event(),
+                }
             }
             _ => {}
         }

@@ -46,6 +46,10 @@ struct Building<'b, 'g> {
     /// By sharing: when ordered blocks began.
     turns: Vec<Vec<u64>>,
     locks: FxHashMap<(Construct, i64, u32), u32>,
+    /// Events by their handles: since when, and the task that they belong to.
+    events: FxHashMap<u64, Vec<(u64, u32)>>,
+    /// Who fulfils an event by its handle, and when.
+    fulfilled: Vec<(u64, u64)>,
 }
 
 /// A task, explicit or implicit, whose code is being looked at.
@@ -114,6 +118,8 @@ impl<'g> Builder<'g> {
             sharings: FxHashMap::default(),
             turns: vec![],
             locks: FxHashMap::default(),
+            events: FxHashMap::default(),
+            fulfilled: vec![],
         };
         building.team(node);
         while let Some((node, strand)) = building.tasks.pop() {
@@ -146,6 +152,7 @@ impl Building<'_, '_> {
             creator: NONE,
             team,
             preds: (0, 0),
+            is_detached: false,
             rec,
             iterations: 1,
         });
@@ -230,7 +237,10 @@ impl Building<'_, '_> {
                 steps.push(Step::Block { strand });
             }
             Construct::Task => self.execute(at, rec, steps, task),
-            Construct::TaskCreate => self.create(at, rec, steps, task),
+            Construct::TaskCreate if self.of.created.is_one(rec) => {
+                self.create(at, rec, steps, task);
+            }
+            Construct::TaskCreate => self.fulfill(at, rec, steps),
             c if c.is_task_wait() => self.wait(at, rec, steps, task),
             Construct::Taskloop => self.taskloop(rec, steps, task),
             c if c.is_barrier() && task.member != NONE => {
@@ -394,6 +404,7 @@ impl Building<'_, '_> {
                 }
             }
         }
+        self.find_events();
         for sharing in &mut self.graph.sharings {
             let sharing = Rc::make_mut(sharing);
             sharing.units.shrink_to_fit();

@@ -112,6 +112,7 @@ fn is_creation(step: &Step) -> bool {
         step,
         Step::Create { .. }
             | Step::Inline { .. }
+            | Step::Fulfill { .. }
             | Step::Wait
             | Step::WaitAll
             | Step::WaitGroup { .. }

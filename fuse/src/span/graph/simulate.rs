@@ -270,6 +270,12 @@ impl Sim<'_> {
             Step::Wait | Step::WaitAll | Step::WaitGroup { .. } | Step::WaitFor { .. } => {
                 self.wait(thread, frame, step)
             }
+            Step::Fulfill { task } => {
+                if let Some(of) = self.graph.strands.get(task as usize) {
+                    self.end_one(task, of, (frame.strand, frame.at + 1));
+                }
+                self.next(thread)
+            }
             Step::Barrier => self.barrier(thread, frame),
             Step::Share { sharing } => self.share(thread, frame, sharing),
             Step::Enter { lock } => match self.play.unlimited || frame.is_begun {
@@ -400,7 +406,7 @@ impl Sim<'_> {
         let strand = self.graph.strands[frame.strand as usize];
         match strand.kind {
             Kind::Member(_) => self.leave_team(strand.team, frame),
-            Kind::Task => self.complete(frame.strand),
+            Kind::Task => self.end_one(frame.strand, &strand, (frame.strand, strand.end)),
             Kind::Inner => self.end_unit(frame),
         }
     }

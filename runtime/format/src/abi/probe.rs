@@ -177,6 +177,10 @@ probes! {
     ConditionWait = 86, "condition-wait";
     /// A taskgroup begins.
     TaskgroupStart = 87, "taskgroup-start";
+    /// `args = [task]`: the result is the event that this task's end waits for.
+    TaskEvent = 88, "task-event";
+    /// `args = [event]`: it is fulfilled.
+    EventFulfill = 89, "event-fulfill";
 }
 
 impl Probe {

@@ -6,7 +6,8 @@
 //! ```
 //! A `depend` record tells what a task, or a wait for tasks, names in its `depend` clauses, in the order of the runtime's call. Edges
 //! follow from these, the order of creation among siblings, and the kinds (OpenMP 5.2, section 15.9.5). Long lists are several records.
-//! A `point` record tells the iteration that a doacross loop posts or waits for; the interval that it is about comes behind it on its thread.
+//! A `point` record tells the iteration that a doacross loop posts or waits for, or the event that is fulfilled; the interval that it is
+//! about comes behind it on its thread.
 
 use super::get;
 
@@ -55,7 +56,7 @@ impl Access {
 
 /// [`Depend::flags`]: it is a wait of the task `node`, whose interval comes behind it on its thread; else `node` is the task that depends.
 pub const OF_WAIT: u32 = 1;
-/// [`Depend::flags`]: the task has ended when an event is fulfilled, too (`detach`).
+/// [`Depend::flags`]: the task has ended when [`Depend::event`] is fulfilled, too (`detach`).
 pub const DETACHED: u32 = 2;
 /// [`Depend::flags`]: nobody waits here; tasks that are created later do (`taskwait nowait`).
 pub const NO_WAIT: u32 = 4;
@@ -65,6 +66,8 @@ pub const WAITS_ONLY: u32 = 8;
 pub const OF_GROUP: u32 = 16;
 /// [`Point::flags`]: an iteration is waited for; else one has come so far.
 pub const WAITS: u32 = 1;
+/// [`Point::flags`]: an event of this handle is fulfilled, in the call whose interval comes behind.
+pub const FULFILS: u32 = 2;
 
 /// What a task depends on, or a wait for tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +92,14 @@ impl<'a> Depend<'a> {
         words.filter_map(|word| Some((word >> 3, Access::from_number(word & 7)?)))
     }
 
+    /// Of a task with `detach`: the handle of its event. Of recordings of before it isn't known.
+    pub fn event(&self) -> Option<u64> {
+        let [handle] = self.words.as_chunks::<8>().0 else {
+            return None;
+        };
+        (self.flags & DETACHED != 0).then_some(u64::from_le_bytes(*handle))
+    }
+
     /// Of a taskgroup: its site, and the clock at the last boundary before it, in ticks.
     pub fn group(&self) -> Option<(u32, u64)> {
         let [site, since] = self.words.as_chunks::<8>().0 else {
@@ -103,7 +114,7 @@ impl<'a> Depend<'a> {
 pub struct Point {
     /// [`WAITS`].
     pub flags: u32,
-    /// The iteration, as a hash of its vector.
+    /// The iteration, as a hash of its vector; or an event's handle.
     pub vector: u64,
 }
 

@@ -42,9 +42,6 @@ const TAG_LEN: u64 = size_of::<KmpTag>() as u64;
 /// kmp.h, kmp_tasking_flags_t.tiedness.
 const FLAG_TIED: u64 = 1;
 
-/// kmp.h, kmp_tasking_flags_t.detachable.
-const FLAG_DETACHABLE: u64 = 1 << 6;
-
 /// `__kmpc_omp_task_alloc(loc, gtid, flags, sizeof_task, sizeof_shareds, entry)`: the task grows by a tag, which is found
 /// again right before the shared variables.
 pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
@@ -60,9 +57,6 @@ pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
         is_untied: regs[2] & FLAG_TIED == 0,
         bounds: None,
     };
-    if regs[2] & FLAG_DETACHABLE != 0 {
-        depend::kmpc_detached(thread, (tag.tag.node, tag.tag.site));
-    }
     thread.begin_creation(call.stack_pointer());
     // SAFETY: a larger task is as good for the program as one of the size it asked for.
     let result = unsafe { call.forward_with(&regs) };
@@ -75,6 +69,18 @@ pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
         }
     }
     result
+}
+
+/// `__kmpc_task_allow_completion_event`: the task ends when the event that is given back is fulfilled.
+pub(crate) fn event(thread: &Thread, call: &Call) -> u64 {
+    let event = sync::service(thread, call);
+    // SAFETY: the task that the program has allocated, and not handed over yet.
+    if let Some(tag) = unsafe { tag(call.known(0).unwrap_or(0)) } {
+        // SAFETY: as above.
+        let of = unsafe { ((*tag).tag.node, (*tag).tag.site) };
+        depend::detached(thread, of, event);
+    }
+    event
 }
 
 /// The tag of a task that `alloc` has seen. What is behind the pointer changes only where the task is handled by one thread.

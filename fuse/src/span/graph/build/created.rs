@@ -4,7 +4,7 @@ use crate::run::nodes::NONE;
 use crate::span::gather::{Gathered, Rec};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Finds a creation's task.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(super) struct Created {
     pub(super) has_gaps: bool,
     /// By site of tasks: whether each of them was executed where it was created.
     pub(super) undeferred: FxHashMap<u32, bool>,
+    /// Sites of tasks. What is created elsewhere is no task, as an event that a detached one waits for.
+    sites: FxHashSet<u32>,
 }
 
 impl Created {
@@ -27,6 +29,9 @@ impl Created {
         let mut teams: FxHashMap<u32, i64> = FxHashMap::default();
         let mut members = FxHashMap::default();
         let mut creations = 0;
+        let of_tasks = gathered.recs.iter();
+        let of_tasks = of_tasks.filter(|r| r.construct == Construct::Task);
+        let sites: FxHashSet<u32> = of_tasks.map(|r| r.site).collect();
         for rec in &gathered.recs {
             match rec.construct {
                 c if c.is_fork() => {
@@ -35,7 +40,7 @@ impl Created {
                 c if c.is_part() => {
                     members.insert((rec.parent, rec.thread), rec.extent as i64);
                 }
-                Construct::TaskCreate => creations += 1,
+                Construct::TaskCreate if sites.contains(&rec.site) => creations += 1,
                 _ => {}
             }
         }
@@ -64,7 +69,13 @@ impl Created {
             members,
             has_gaps,
             undeferred: undeferred(gathered),
+            sites,
         }
+    }
+
+    /// Whether a task is created there.
+    pub(super) fn is_one(&self, rec: &Rec) -> bool {
+        self.sites.contains(&rec.site)
     }
 
     /// The task of a creation: called in the order of time for each creator.

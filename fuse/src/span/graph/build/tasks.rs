@@ -1,10 +1,11 @@
 //! Tasks: where they are created and executed, what they depend on, and who waits for them.
 
 use super::{Building, Task};
+use crate::run::nodes::NONE;
 use crate::span::gather::Rec;
 use crate::span::graph::{Kind, Step};
 use ompfuse_format::Construct;
-use ompfuse_format::record::depend::{Access, DETACHED, NO_WAIT, WAITS_ONLY};
+use ompfuse_format::record::depend::{Access, DETACHED, FULFILS, NO_WAIT, WAITS_ONLY};
 
 impl Building<'_, '_> {
     /// A task that is executed here, not where it waits to be: undeferred, or a part.
@@ -48,9 +49,15 @@ impl Building<'_, '_> {
         let strand = self.new_task(node, rec.t0, task);
         let first = self.of.first_part[node as usize];
         task.last = first;
-        match self.of.gathered.depends.get(&node) {
+        let of = self.of.gathered.depends.get(&node);
+        let is_detached = of.is_some_and(|of| of.flags & DETACHED != 0);
+        match of {
             Some(of) => {
-                self.graph.detached |= of.flags & DETACHED != 0;
+                if is_detached {
+                    let event = of.event.unwrap_or(0);
+                    let events = self.events.entry(event).or_default();
+                    events.push((rec.t0, strand));
+                }
                 let accesses = of.accesses.clone();
                 self.depend(strand, &accesses, task);
             }
@@ -63,6 +70,8 @@ impl Building<'_, '_> {
         let is_alone = self.graph.teams[task.team as usize].size < 2;
         let is_here = is_undeferred && !is_alone && is_inside();
         let (first, end) = self.graph.strands[strand as usize].preds;
+        // Its creator waits for the event, too, before it goes on.
+        self.graph.is_open |= is_here && is_detached;
         if is_here && first < end {
             steps.push(Step::WaitFor {
                 first,
@@ -77,6 +86,35 @@ impl Building<'_, '_> {
                 task: strand,
             },
         });
+    }
+
+    /// A call that may fulfil an event.
+    pub(super) fn fulfill(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>) {
+        let point = self.of.gathered.points.get(&at);
+        if let Some(point) = point.filter(|p| p.flags & FULFILS != 0) {
+            // The task is known when all are.
+            let task = self.fulfilled.len() as u32;
+            self.fulfilled.push((point.vector, rec.t0));
+            steps.push(Step::Fulfill { task });
+        }
+    }
+
+    /// Whose events are fulfilled: of those with this handle the last that there was by then.
+    pub(super) fn find_events(&mut self) {
+        for step in &mut self.graph.steps {
+            let Step::Fulfill { task } = step else {
+                continue;
+            };
+            let (event, when) = self.fulfilled[*task as usize];
+            let of = self.events.get(&event).into_iter().flatten();
+            let of = of.filter(|e| e.0 <= when).max();
+            *task = of.map_or(NONE, |e| e.1);
+            if let Some(strand) = self.graph.strands.get_mut(*task as usize) {
+                strand.is_detached = true;
+            }
+        }
+        let mut tasks = self.events.values().flatten();
+        self.graph.detached = tasks.any(|e| !self.graph.strands[e.1 as usize].is_detached);
     }
 
     fn depend(&mut self, strand: u32, accesses: &[(u64, Access)], task: &mut Task) {

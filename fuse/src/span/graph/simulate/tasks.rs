@@ -17,6 +17,8 @@ pub(super) struct Tasks {
     /// Predecessors that have not ended, and 1 if it was not created yet.
     pending: Vec<u32>,
     is_done: Vec<bool>,
+    /// Of detached tasks: the code has ended, or the event was fulfilled.
+    is_half: Vec<bool>,
     /// By strand, the first of its successors in `successors`.
     first: Vec<u32>,
     successors: Vec<u32>,
@@ -58,6 +60,7 @@ impl Tasks {
                 .map(|s| of(s).len() as u32 + 1)
                 .collect(),
             is_done: vec![false; count],
+            is_half: vec![false; count],
             first,
             successors,
             waiter: vec![NONE; count],
@@ -150,12 +153,20 @@ impl Sim<'_> {
         true
     }
 
-    /// A task's own code has ended.
-    pub(super) fn complete(&mut self, task: u32) {
+    /// One of what ends a task: its own code, and its event if it is detached. `from`: where who does it is.
+    pub(super) fn end_one(&mut self, task: u32, strand: &Strand, from: (u32, u32)) {
+        let has_other = std::mem::replace(&mut self.tasks.is_half[task as usize], true);
+        if has_other || !strand.is_detached {
+            self.complete(task, from);
+        }
+    }
+
+    fn complete(&mut self, task: u32, from: (u32, u32)) {
         let graph = self.graph;
         let strand = graph.strands[task as usize];
-        let from = (task, strand.end);
-        self.tasks.is_done[task as usize] = true;
+        if std::mem::replace(&mut self.tasks.is_done[task as usize], true) {
+            return; // damaged records may fulfil an event twice
+        }
         let (first, end) = (
             self.tasks.first[task as usize],
             self.tasks.first[task as usize + 1],
