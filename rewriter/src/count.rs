@@ -11,6 +11,7 @@ mod events;
 pub(crate) mod live;
 mod pieces;
 mod potential;
+mod registers;
 mod rooms;
 pub(crate) mod segments;
 pub(crate) mod spots;

@@ -214,44 +214,44 @@ fn flags(bits: u32) -> Set {
     bits.fold(0, |set, (_, at)| set | 1 << at)
 }
 
+/// A function of one block that returns.
+#[cfg(test)]
+pub(super) fn one_block(code: &[u8]) -> Body {
+    use crate::scan::cfg::{Block, Blocks};
+    use iced_x86::{Decoder, DecoderOptions};
+    let insns: Vec<Instruction> = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE)
+        .iter()
+        .collect();
+    Body {
+        function: 0,
+        parts: vec![0],
+        blocks: vec![Block {
+            start: 0x1000,
+            insns: 0..insns.len(),
+            succs: Blocks::new(),
+            preds: Blocks::new(),
+            pads: Blocks::new(),
+            exit: Exit::Return,
+        }],
+        insns,
+        roots: vec![0],
+        targets: Vec::new(),
+        leads: Vec::new(),
+        atomics: false,
+        throwers: Vec::new(),
+        unknown: None,
+        unknown_by_table: false,
+        trouble: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scan::cfg::{Block, Blocks};
-    use iced_x86::{Decoder, DecoderOptions};
-
-    /// A function of one block that returns.
-    fn body(code: &[u8]) -> Body {
-        let insns: Vec<Instruction> = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE)
-            .iter()
-            .collect();
-        Body {
-            function: 0,
-            parts: vec![0],
-            blocks: vec![Block {
-                start: 0x1000,
-                insns: 0..insns.len(),
-                succs: Blocks::new(),
-                preds: Blocks::new(),
-                pads: Blocks::new(),
-                exit: Exit::Return,
-            }],
-            insns,
-            roots: vec![0],
-            targets: Vec::new(),
-            leads: Vec::new(),
-            addresses: false,
-            atomics: false,
-            throwers: Vec::new(),
-            unknown: None,
-            unknown_by_table: false,
-            trouble: None,
-        }
-    }
 
     /// What is free before an instruction.
     fn free_at(code: &[u8], insn: usize) -> Option<u8> {
-        let body = body(code);
+        let body = one_block(code);
         Live::of(&body, 0).scratch(&body, 0, insn)
     }
 
@@ -281,18 +281,18 @@ mod tests {
         // call; mov rax, r8; ret
         let call = [0xe8, 0, 0, 0, 0];
         let code = [&call[..], &[0x4c, 0x89, 0xc0, 0xc3]].concat();
-        let of = body(&code);
+        let of = one_block(&code);
         let live = Live::of(&of, 0);
         assert_eq!(live.odd, 1 << 8);
         assert_eq!(live.scratch(&of, 0, 0), None); // a call may take anything
         // call; setb al; ret: in the carry flag.
         let code = [&call[..], &[0x0f, 0x92, 0xc0, 0xc3]].concat();
-        assert_eq!(Live::of(&body(&code), 0).odd, 1 << 16);
+        assert_eq!(Live::of(&one_block(&code), 0).odd, 1 << 16);
         // call; mov rbx, rax; ret: by the convention.
         let code = [&call[..], &[0x48, 0x89, 0xc3, 0xc3]].concat();
-        assert_eq!(Live::of(&body(&code), 0).odd, 0);
+        assert_eq!(Live::of(&one_block(&code), 0).odd, 0);
         // What is kept is not free at a function's end.
-        let of = body(&[0x90, 0xc3]);
+        let of = one_block(&[0x90, 0xc3]);
         assert_eq!(Live::of(&of, 0).scratch(&of, 0, 0), Some(1));
         assert_eq!(Live::of(&of, 1 << 1 | 1 << 6).scratch(&of, 0, 0), Some(7));
         assert_eq!(Live::of(&of, FLAGS).scratch(&of, 0, 0), None);
@@ -301,6 +301,9 @@ mod tests {
     #[test]
     fn an_entry_that_reads_flags_is_odd() {
         // adc rax, rax; ret
-        assert_eq!(Live::of(&body(&[0x48, 0x11, 0xc0, 0xc3]), 0).odd, 1 << 16);
+        assert_eq!(
+            Live::of(&one_block(&[0x48, 0x11, 0xc0, 0xc3]), 0).odd,
+            1 << 16
+        );
     }
 }

@@ -6,9 +6,8 @@
 //! algebra, modulo 2^64.
 
 use super::events::Weights;
-use super::segments::Segments;
-use crate::scan::cfg::Body;
-use crate::scan::flow::recurrence::{Change, change};
+use super::registers::Registers;
+use super::segments::{Segment, Segments};
 use iced_x86::Register;
 use ompfuse_format::event::exact;
 use std::ops::Range;
@@ -65,7 +64,7 @@ pub(super) struct Piece {
 /// # Errors
 /// The number of a trip that can't be.
 pub(super) fn pieces(
-    body: &Body,
+    registers: &Registers<'_>,
     segments: &Segments,
     weights: &[Weights],
     trips: &[Trip],
@@ -90,24 +89,27 @@ pub(super) fn pieces(
             stays: None,
         };
         let (from, to) = (of_junction[segment.from], of_junction[segment.to]);
-        let effect = |trip: usize| {
-            let insns = &body.insns[segment.insns.clone()];
-            change(insns, trips[trip].register)
+        let growth = |trip: usize| {
+            let insns = segment.insns.clone();
+            registers.growth(segment.block, insns, trips[trip].register)
+        };
+        let known = |trip: usize| {
+            let end = segment.insns.end;
+            registers.constant(segment.block, end, trips[trip].register)
         };
         match (from, to) {
             (None, None) => out.push(piece),
             (Some(trip), None) => out.push(leaving(piece, trips, trip)),
-            (None, Some(trip)) => out.push(entering(piece, trips, trip, effect(trip))),
-            (Some(a), Some(b)) => match effect(a) {
-                Change::Adds(more) if a == b => out.push(Piece {
+            (None, Some(trip)) => out.push(entering(piece, trips, trip, known(trip))),
+            (Some(a), Some(b)) => match growth(a) {
+                Some(more) if a == b => out.push(Piece {
                     weights: piece.weights - trips[a].times(more),
                     stays: Some(a),
                     ..piece
                 }),
                 _ => {
-                    let registers = [a, b].map(|trip| trips[trip].register);
-                    let at = split(body, &segment.insns, registers).ok_or(b)?;
-                    let second = change(&body.insns[at..segment.insns.end], registers[1]);
+                    let both = [a, b].map(|trip| trips[trip].register);
+                    let at = split(registers, segment, both).ok_or(b)?;
                     let first = Piece {
                         insns: Some(segment.insns.start..at),
                         to: junctions,
@@ -122,7 +124,7 @@ pub(super) fn pieces(
                     };
                     junctions += 1;
                     out.push(leaving(first, trips, a));
-                    out.push(entering(rest, trips, b, second));
+                    out.push(entering(rest, trips, b, known(b)));
                 }
             },
         }
@@ -141,7 +143,7 @@ pub(super) fn pieces(
         out.push(match (of_junction[edge.from], of_junction[edge.to]) {
             (Some(a), Some(b)) if a != b => return Err(b),
             (Some(trip), None) => leaving(piece, trips, trip),
-            (None, Some(trip)) => entering(piece, trips, trip, Change::Adds(0)),
+            (None, Some(trip)) => entering(piece, trips, trip, None),
             (stays, _) => Piece { stays, ..piece },
         });
     }
@@ -157,14 +159,12 @@ fn leaving(piece: Piece, trips: &[Trip], trip: usize) -> Piece {
     }
 }
 
-fn entering(piece: Piece, trips: &[Trip], trip: usize, effect: Change) -> Piece {
+/// `known`: what the register is at the piece's end.
+fn entering(piece: Piece, trips: &[Trip], trip: usize, known: Option<i64>) -> Piece {
     let of = &trips[trip];
     let enters = true;
     let mark = of.mark();
-    let known = match effect {
-        Change::Sets(value) => Some(of.times(value.cast_signed())),
-        Change::Adds(_) | Change::Unknown => None,
-    };
+    let known = known.map(|value| of.times(value));
     // Small enough to be a part of constants.
     match known.filter(|known| known.0.iter().all(|n| n.unsigned_abs() < SMALL)) {
         Some(known) => Piece {
@@ -183,9 +183,12 @@ fn entering(piece: Piece, trips: &[Trip], trip: usize, effect: Change) -> Piece 
 
 /// Where a segment is divided that leads from a region that depends on the first register to one that depends on the second: before that
 /// the first is still what it was, and behind it the second gets its last value.
-fn split(body: &Body, insns: &Range<usize>, registers: [Register; 2]) -> Option<usize> {
-    let writes =
-        |n: &usize, register| !matches!(change(&body.insns[*n..*n + 1], register), Change::Adds(_));
+fn split(of: &Registers<'_>, segment: &Segment, registers: [Register; 2]) -> Option<usize> {
+    let insns = &segment.insns;
+    let writes = |n: &usize, register| {
+        let growth = of.growth(segment.block, *n..*n + 1, register);
+        growth.is_none()
+    };
     let first = insns.clone().find(|n| writes(n, registers[0]));
     let last = insns.clone().rev().find(|n| writes(n, registers[1]));
     let at = match (first, last) {

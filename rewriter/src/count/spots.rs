@@ -4,12 +4,12 @@ use super::events::Weights;
 use super::live::{Live, Pair};
 use super::pieces::{Crossing, Piece, Trip, pieces};
 use super::potential::{self, Way};
+use super::registers::Registers;
 use super::rooms::{Room, Rooms};
 use super::segments::Segments;
 use super::{Amounts, Increment, Place, Term, trips};
 use crate::place::{self, Finder};
 use crate::scan::cfg::Body;
-use crate::scan::flow::recurrence::{Change, change};
 use iced_x86::Register;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -98,6 +98,7 @@ enum Failure {
 struct Search<'x> {
     body: &'x Body,
     live: &'x Live,
+    registers: Registers<'x>,
     rooms: Rooms<'x>,
     segments: Segments,
     /// Of blocks, for the jump at their end.
@@ -123,7 +124,8 @@ pub(crate) fn place(
 ) -> Result<Placed, String> {
     let search = Search::of((finder, live), cuts, taken, set);
     let cost = |trips: &[Trip]| search.cost(trips);
-    let mut trips = trips::choose(finder.body, &search.segments, &search.weights, cost);
+    let function = (finder.body, &search.registers);
+    let mut trips = trips::choose(function, &search.segments, &search.weights, cost);
     loop {
         match search.place(&trips) {
             Ok(placed) => return Ok(placed),
@@ -151,6 +153,7 @@ impl<'x> Search<'x> {
         let mut search = Search {
             body,
             live,
+            registers: Registers::of(body),
             rooms,
             weights: weights.collect(),
             segments,
@@ -167,7 +170,7 @@ impl<'x> Search<'x> {
 
     /// What counting costs, if it can be.
     fn cost(&self, trips: &[Trip]) -> Option<u64> {
-        let pieces = pieces(self.body, &self.segments, &self.weights, trips).ok()?;
+        let pieces = pieces(&self.registers, &self.segments, &self.weights, trips).ok()?;
         let spots: Vec<_> = pieces.iter().map(|p| self.spots(p, trips)).collect();
         let ways: Vec<Way> = ways(&pieces, &spots);
         let added = potential::increments(junctions(&pieces), &ways).ok()?;
@@ -180,7 +183,7 @@ impl<'x> Search<'x> {
 
     fn place(&self, trips: &[Trip]) -> Result<Placed, Failure> {
         let pieces =
-            pieces(self.body, &self.segments, &self.weights, trips).map_err(Failure::Trip)?;
+            pieces(&self.registers, &self.segments, &self.weights, trips).map_err(Failure::Trip)?;
         let mut spots: Vec<Vec<Spot>> = pieces
             .iter()
             .map(|piece| self.spots(piece, trips).to_vec())
@@ -262,10 +265,9 @@ impl<'x> Search<'x> {
         let insns = part.unwrap_or(segment.insns.clone());
         let spot = |at: usize| {
             let insn = &self.body.insns[at];
-            let between = |trip: &Trip, insns| match change(&self.body.insns[insns], trip.register)
-            {
-                Change::Adds(more) => Some(more),
-                Change::Sets(_) | Change::Unknown => None,
+            let between = |trip: &Trip, insns| {
+                let register = trip.register;
+                self.registers.growth(segment.block, insns, register)
             };
             let less = match use_of {
                 Use::Crosses(true, trip) => between(trip, at..insns.end)?,

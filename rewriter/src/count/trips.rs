@@ -2,9 +2,9 @@
 
 use super::events::Weights;
 use super::pieces::Trip;
+use super::registers::{Recurrence, Registers};
 use super::segments::{CUT, Segments};
 use crate::scan::cfg::Body;
-use crate::scan::flow::recurrence::{Recurrence, recurrences};
 use ompfuse_format::event::exact;
 use std::collections::BTreeSet;
 
@@ -21,12 +21,12 @@ struct Candidate {
 
 /// Chooses them, so that `cost` becomes least.
 pub(super) fn choose(
-    body: &Body,
+    (body, registers): (&Body, &Registers<'_>),
     segments: &Segments,
     weights: &[Weights],
     cost: impl Fn(&[Trip]) -> Option<u64>,
 ) -> Vec<Trip> {
-    let mut candidates = candidates(body, segments, weights);
+    let mut candidates = candidates((body, registers), segments, weights);
     candidates.sort_by_key(|c| std::cmp::Reverse(c.often));
     let each = segments.list.len() + segments.edges.len();
     let mut left = TRIED / each.max(1);
@@ -52,7 +52,11 @@ pub(super) fn choose(
     chosen
 }
 
-fn candidates(body: &Body, segments: &Segments, weights: &[Weights]) -> Vec<Candidate> {
+fn candidates(
+    (body, registers): (&Body, &Registers<'_>),
+    segments: &Segments,
+    weights: &[Weights],
+) -> Vec<Candidate> {
     let loops = body.natural_loops(&body.dominators());
     let headers: BTreeSet<usize> = loops.iter().map(|l| l.header).collect();
     let is_innermost = |blocks: &BTreeSet<usize>| {
@@ -85,8 +89,8 @@ fn candidates(body: &Body, segments: &Segments, weights: &[Weights]) -> Vec<Cand
             true => vec![wide],
             false => vec![wide, junctions],
         };
-        let registers = recurrences(body, blocks, &turn);
-        let trips = registers.iter().flat_map(|recurrence| {
+        let recurrences = registers.recurrences(blocks, &turn);
+        let trips = recurrences.iter().flat_map(|recurrence| {
             let factors = factors(executed, recurrence);
             let trip = |junctions: &BTreeSet<usize>| {
                 Some(Trip {

@@ -4,8 +4,7 @@ use super::Module;
 use super::candidates;
 use super::cfg::Body;
 use super::draft::{Draft, ONE_UNIT};
-use super::flow::dataflow::{Callee, Flow, callee};
-use super::flow::nearby::Nearby;
+use super::flow::dataflow::{self, Callee, Flow, callee};
 use super::flow::value::{State, Value};
 use super::ident::Ident;
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
@@ -43,38 +42,11 @@ pub(crate) fn argument(state: &State, position: u8) -> Value {
     register.map_or(Value::Unknown, |&r| state.reg(r))
 }
 
-/// What is known before a call.
-enum Facts<'x, 'm, 'a> {
-    /// Everything that the data flow tells.
-    State(&'x State),
-    /// What the instructions before tell; with the call's number and block.
-    Nearby(&'x Nearby<'x, 'm, 'a>, usize, usize),
-}
-
-impl Facts<'_, '_, '_> {
-    /// What is known of an integer argument in a register.
-    fn argument(&self, position: u8) -> Value {
-        match self {
-            Facts::State(state) => argument(state, position),
-            Facts::Nearby(nearby, insn, block) => REGISTERS
-                .get(usize::from(position))
-                .map_or(Value::Unknown, |&r| nearby.register(*insn, *block, r)),
-        }
-    }
-
-    fn constant(&self, position: u8) -> Option<u64> {
-        match self.argument(position) {
-            Value::Const(c) => Some(c),
-            _ => None,
-        }
-    }
-
-    /// Where a call or jump leads.
-    fn callee(&self, module: &Module<'_>, insn: &Instruction) -> Callee {
-        match self {
-            Facts::State(state) => callee(module, insn, Some(state)),
-            Facts::Nearby(..) => callee(module, insn, None),
-        }
+/// What an integer argument in a register is, if that is a constant.
+fn constant(state: &State, position: u8) -> Option<u64> {
+    match argument(state, position) {
+        Value::Const(c) => Some(c),
+        _ => None,
     }
 }
 
@@ -114,57 +86,6 @@ impl Calls {
     }
 }
 
-/// What a function's direct calls of the runtime tell about it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Direct {
-    /// It calls functions of gcc's interface.
-    pub gomp: bool,
-    /// It calls functions of KMPC's interface.
-    pub kmpc: bool,
-    /// It asks for numbers that shapes are built on.
-    pub asks: bool,
-    /// It calls something through registers or variables, where the address of a function of the runtime may be.
-    pub through: bool,
-}
-
-impl Direct {
-    pub(crate) fn of(module: &Module<'_>, body: &Body) -> Direct {
-        let mut found = Direct::default();
-        for &i in &body.leads {
-            match callee(module, &body.insns[i], None) {
-                Callee::Runtime(n) => {
-                    let callee = &module.entries.callees[n];
-                    let runtime = callee.entry.map(|e| e.runtime);
-                    found.gomp |= runtime == Some(Runtime::Gomp);
-                    found.kmpc |= runtime == Some(Runtime::Kmpc);
-                    found.asks |= callee.query().is_some();
-                }
-                Callee::Other => found.through |= body.addresses,
-            }
-        }
-        found
-    }
-}
-
-/// The runtime calls of a function that calls nothing through registers ([`Direct::through`]), if the instructions near
-/// them tell everything that is to be known of them. What it asks for is listed as a service.
-pub(crate) fn find_nearby(module: &Module<'_>, body: &Body) -> Option<Calls> {
-    let mut calls = Calls::of(body);
-    let nearby = Nearby::new(module, body);
-    for (block, here) in leads(body) {
-        for &i in here {
-            let insn = &body.insns[i];
-            let facts = Facts::Nearby(&nearby, i, block);
-            calls.queried |= is_query(module, insn, &facts);
-            calls.add(site(module, body, insn, &facts));
-            if nearby.is_unclear() {
-                return None;
-            }
-        }
-    }
-    Some(calls)
-}
-
 /// Blocks with instructions that may lead to the runtime, and these.
 fn leads(body: &Body) -> impl Iterator<Item = (usize, &[usize])> {
     let mut leads = &body.leads[..];
@@ -186,39 +107,26 @@ pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow) -> Calls {
         flow.visit(module, body, block, |i, insn, state| {
             seen = true;
             if here.contains(&i) {
-                let facts = Facts::State(state);
-                calls.queried |= is_query(module, insn, &facts);
-                calls.add(site(module, body, insn, &facts));
+                calls.queried |= dataflow::query(module, insn, Some(state)).is_some();
+                calls.add(site(module, body, insn, state));
             }
         });
         if !seen {
             let state = State::unknown();
             for &i in here {
-                calls.add(site(module, body, &body.insns[i], &Facts::State(&state)));
+                calls.add(site(module, body, &body.insns[i], &state));
             }
         }
     }
     calls
 }
 
-fn is_query(module: &Module<'_>, insn: &Instruction, facts: &Facts<'_, '_, '_>) -> bool {
-    match facts.callee(module, insn) {
-        Callee::Runtime(number) => module.entries.callees[number].query().is_some(),
-        Callee::Other => false,
-    }
-}
-
-fn site(
-    module: &Module<'_>,
-    body: &Body,
-    insn: &Instruction,
-    facts: &Facts<'_, '_, '_>,
-) -> Option<Draft> {
+fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> Option<Draft> {
     let control = insn.flow_control();
     if matches!(control, FlowControl::Next | FlowControl::Return) {
         return None;
     }
-    let Callee::Runtime(number) = facts.callee(module, insn) else {
+    let Callee::Runtime(number) = callee(module, insn, Some(state)) else {
         return None;
     };
     let callee = &module.entries.callees[number];
@@ -242,7 +150,7 @@ fn site(
     draft.record = Some(entry);
     draft.tail = tail;
     draft.detail = entry.detail.as_deref().map(Cow::Borrowed);
-    describe(module, entry, facts, &mut draft);
+    describe(module, entry, state, &mut draft);
     place(module, insn, entry, &mut draft);
     Some(draft)
 }
@@ -273,35 +181,31 @@ pub(crate) fn handed_over(module: &Module<'_>, body: &Body) -> Vec<u64> {
     if body.leads.is_empty() {
         return Vec::new();
     }
-    let nearby = (!Direct::of(module, body).through).then(|| find_nearby(module, body));
-    let calls = nearby.flatten().unwrap_or_else(|| {
-        let flow = Flow::compute(module, body);
-        find(module, body, &flow)
-    });
+    let calls = find(module, body, &Flow::compute(module, body));
     calls.drafts.iter().filter_map(|d| d.outlined).collect()
 }
 
 /// Fills in what constant arguments tell.
-fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft: &mut Draft) {
+fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft) {
     draft.outlined = entry
         .outlined_arg
-        .and_then(|a| facts.constant(a))
+        .and_then(|a| constant(state, a))
         .filter(|&va| module.image.is_code(va));
     let is_kmpc = entry.symbol.starts_with("__kmpc_");
     let ident = if is_kmpc {
-        facts.constant(0).and_then(|va| Ident::read(module, va))
+        constant(state, 0).and_then(|va| Ident::read(module, va))
     } else {
         None
     };
     let flags = ident.as_ref().map_or(0, |i| i.flags);
-    let threads = entry.set.threads.and_then(|at| facts.constant(at));
+    let threads = entry.set.threads.and_then(|at| constant(state, at));
     draft.threads = threads.map(|number| number as u32);
     let copier = entry.set.deferred.and(entry.set.copier);
-    draft.copies = (copier.and_then(|at| facts.constant(at))).is_some_and(|at| at != 0);
+    draft.copies = (copier.and_then(|at| constant(state, at))).is_some_and(|at| at != 0);
     draft.source = ident.and_then(|i| i.source);
     match entry.probe {
         Some(Probe::StaticInit | Probe::DispatchInit) => {
-            if let Some(schedule) = facts.constant(SCHEDULE_ARG) {
+            if let Some(schedule) = constant(state, SCHEDULE_ARG) {
                 draft.detail = kmpc_schedule(schedule as u32).map(Cow::Borrowed);
             }
             if flags & IDENT_WORK_SECTIONS != 0 {
@@ -318,7 +222,7 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
             draft.construct = Construct::Distribute;
         }
         // Without a place for the first range it only registers the reductions of a loop that the program divides itself.
-        Some(Probe::LoopStart) if facts.constant(entry.args[2]) == Some(0) => {
+        Some(Probe::LoopStart) if constant(state, entry.args[2]) == Some(0) => {
             draft.construct = Construct::Reduction;
             draft.edge = Edge::Encloses;
         }
@@ -335,25 +239,25 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
             | Probe::TaskCompleteIf0
             | Probe::TaskloopPattern,
         ) => {
-            if let Value::Result(call) = facts.argument(entry.args[0]) {
+            if let Value::Result(call) = argument(state, entry.args[0]) {
                 draft.rare_mut().argument_of = Some(call);
             }
         }
         Some(Probe::LoopStart) if draft.is_doacross() => {
-            draft.rare_mut().dimensions = facts.constant(0);
+            draft.rare_mut().dimensions = constant(state, 0);
         }
         Some(Probe::MutexEnter) => {
             // In KMPC's calls source position and thread number stand before it.
             let first = if is_kmpc { 2 } else { 0 };
             draft.detail = (first..entry.nargs)
                 .filter(|_| module.has_criticals())
-                .filter_map(|a| facts.constant(a))
+                .filter_map(|a| constant(state, a))
                 .find_map(|va| critical_name(module, va))
                 .map(Cow::Owned);
         }
         // A lock of its own, no member of an array or structure.
         Some(Probe::LockSet | Probe::LockTest) => {
-            let lock = facts.constant(entry.args[0]);
+            let lock = constant(state, entry.args[0]);
             let name = lock.and_then(|va| module.object_name(va));
             draft.detail = name.map(|name| Cow::Owned(name.to_owned()));
         }

@@ -76,8 +76,6 @@ pub(crate) struct Body {
     pub targets: Vec<u64>,
     /// Numbers of the instructions that may call, or jump to, the runtime; ascending.
     pub leads: Vec<usize>,
-    /// Some instruction may make an address of the runtime: calls through registers and variables may lead there.
-    pub addresses: bool,
     /// Some instruction may be an atomic one, or a fence.
     pub atomics: bool,
     /// Where instructions that are no calls may throw what the function catches; ascending.

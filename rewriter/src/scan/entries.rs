@@ -6,19 +6,13 @@ use super::image::{Image, part, u32_at};
 use super::names::is_no_return;
 use super::search::Span;
 use crate::thunk::is_pushing_stub;
-use iced_x86::{Instruction, OpKind};
 use ompfuse_patterns::{
     Entry, Families, Query, Runtime, calls, is_interface_symbol, is_runtime_library,
     is_runtime_symbol, lookup,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
-
-/// How far a variable's address may lie from the slots in it, in bytes.
-const NEAR: u64 = 1 << 16;
-
-/// No two addresses of a file are as far apart as this.
-const MAX_DISTANCE: u64 = 1 << 40;
+use std::ops::Range;
 
 /// Whether a runtime's texts are in the file: the names of variables that only runtimes read.
 pub(crate) fn holds_nameless_runtime(image: &Image<'_>) -> bool {
@@ -65,10 +59,8 @@ pub(crate) struct Entries<'a> {
     pub targets: FxHashMap<u64, usize>,
     /// Slot address -> number in `callees`.
     pub slots: FxHashMap<u64, usize>,
-    /// Where instructions reach slots from: global offset tables, and what is near to slots elsewhere.
-    slot_spans: Vec<Span>,
-    /// Beginnings of global offset tables: what code of the large model adds distances to.
-    tables: Vec<u64>,
+    /// Where the last section of the global offset table begins: what code of the large model adds distances to.
+    pub table: Option<u64>,
     /// Where stubs and functions of the runtime are.
     target_span: Option<Span>,
     /// Stubs and functions that don't return.
@@ -87,7 +79,7 @@ pub(crate) struct Entries<'a> {
 /// whatever they are called, unless the name is one of the interface's or of the API's.
 fn callee(symbol: &str, own: bool, families: Families) -> Option<Callee<'_>> {
     let symbol = symbol.split('@').next().unwrap_or(symbol);
-    if let Some(entry) = calls::call(symbol, families).filter(|_| !own) {
+    if !own && let Some(entry) = calls::call(symbol, families) {
         let entry = Some(entry);
         return Some(Callee { symbol, entry });
     }
@@ -174,7 +166,9 @@ impl<'a> Entries<'a> {
                 }
             }
         }
-        (out.tables, out.slot_spans) = slot_spans(image, &out.slots);
+        let sections = image.sections.iter();
+        let mut tables = sections.filter(|s| matches!(s.name, ".got" | ".got.plt") && s.va != 0);
+        out.table = tables.next_back().map(|s| s.va);
         let all = dynamic.slots.iter().map(|s| s.0).collect();
         out.find_stubs(image, &all);
         out.find_pushing_stubs(image, &all);
@@ -185,55 +179,6 @@ impl<'a> Entries<'a> {
     /// Whether an address leads into the runtime: the range of all such tells for most.
     pub(crate) fn is_target(&self, va: u64) -> bool {
         self.target_span.is_some_and(|span| span.holds(va)) && self.targets.contains_key(&va)
-    }
-
-    /// Whether an address is a slot's, or so near that an instruction may reach slots from there.
-    pub(crate) fn near_slots(&self, va: u64) -> bool {
-        self.slot_spans.iter().any(|span| span.holds(va))
-    }
-
-    /// Whether a 64-bit constant in an instruction at `va` may be an address of the runtime or of slots, or a distance to
-    /// one: from a global offset table, or from the instruction.
-    pub(crate) fn may_reach(&self, va: u64, constant: u64) -> bool {
-        if self.tables.is_empty() {
-            return constant.cast_signed().unsigned_abs() < MAX_DISTANCE;
-        }
-        let is_ours =
-            |to: u64| self.near_slots(to) || self.target_span.is_some_and(|span| span.holds(to));
-        let here = va.wrapping_add(constant);
-        let around = |span: &Span| {
-            let low = span.low.saturating_sub(NEAR);
-            (low..=span.high.saturating_add(NEAR)).contains(&here)
-        };
-        is_ours(constant)
-            || self
-                .tables
-                .iter()
-                .any(|t| is_ours(t.wrapping_add(constant)))
-            || self.slot_spans.iter().chain(&self.target_span).any(around)
-    }
-
-    /// Where global offset tables begin.
-    pub(crate) fn tables(&self) -> &[u64] {
-        &self.tables
-    }
-
-    /// Whether a global offset table begins here.
-    pub(crate) fn is_table(&self, va: u64) -> bool {
-        self.tables.contains(&va)
-    }
-
-    /// Whether an instruction adds to a register what leads from a global offset table to the runtime.
-    pub(crate) fn is_in_table(&self, insn: &Instruction) -> bool {
-        let distance = match (insn.op0_kind(), insn.op1_kind()) {
-            (OpKind::Memory, _) | (_, OpKind::Memory) => insn.memory_displacement64(),
-            (OpKind::Register, OpKind::Immediate32to64) => insn.immediate(1),
-            _ => return false,
-        };
-        self.tables.iter().any(|table| {
-            let to = table.wrapping_add(distance);
-            self.slots.contains_key(&to) || self.targets.contains_key(&to)
-        })
     }
 
     fn number(
@@ -259,7 +204,13 @@ impl<'a> Entries<'a> {
             .map(|s| (s.va, s.va.saturating_add(s.size)))
             .collect();
         for (va, code) in image.code() {
-            for (at, field) in slot_uses(code) {
+            let offset = |at: u64| (at.saturating_sub(va) as usize).min(code.len());
+            let ranges = match sections.is_empty() {
+                true => &[(0, u64::MAX)][..],
+                false => &sections,
+            };
+            let uses = |s: &(u64, u64)| slot_uses(code, offset(s.0)..offset(s.1));
+            for (at, field) in ranges.iter().flat_map(uses) {
                 let here = va.wrapping_add(at as u64);
                 let Some(disp) = u32_at(code, field) else {
                     continue;
@@ -274,14 +225,9 @@ impl<'a> Entries<'a> {
                 let no_return = self.no_return_slots.contains(&slot);
                 let start = stub_start(code, at);
                 let start_va = va.wrapping_add(start as u64);
-                let is_stub = if sections.is_empty() {
-                    looks_like_stub(code, start_va, field + 4)
-                        || has_number(code, at) && start_va.is_multiple_of(16)
-                } else {
-                    sections
-                        .iter()
-                        .any(|&(from, to)| (from..to).contains(&here))
-                };
+                let is_stub = !sections.is_empty()
+                    || looks_like_stub(code, start_va, field + 4)
+                    || has_number(code, at) && start_va.is_multiple_of(16);
                 if !is_stub {
                     continue;
                 }
@@ -348,36 +294,20 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Where instructions reach slots from. What is added to the address of a global offset table is found in a register;
-/// other slots are variables, or members of them. First, where the tables begin.
-fn slot_spans(image: &Image<'_>, slots: &FxHashMap<u64, usize>) -> (Vec<u64>, Vec<Span>) {
-    let tables = image
-        .sections
-        .iter()
-        .filter(|s| matches!(s.name, ".got" | ".got.plt") && s.va != 0);
-    let mut out: Vec<Span> = tables
-        .map(|s| Span {
-            low: s.va,
-            high: s.va.saturating_add(s.size),
-        })
-        .collect();
-    let starts = out.iter().map(|span| span.low).collect();
-    let elsewhere = slots.keys().copied();
-    let elsewhere = elsewhere.filter(|&va| !out.iter().any(|span| span.holds(va)));
-    out.extend(Span::of(elsewhere).map(|span| Span {
-        low: span.low.saturating_sub(NEAR),
-        high: span.high.saturating_add(NEAR),
-    }));
-    (starts, out)
-}
-
-/// Offsets of `jmp [rip + disp32]` and of a retpoline's `mov r11, [rip + disp32]`, each with that of its displacement.
-fn slot_uses(code: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
-    let jumps = memchr::memmem::find_iter(code, &[0xff, 0x25]).map(|at| (at, at + 2));
-    let loads = memchr::memmem::find_iter(code, &[0x4c, 0x8b, 0x1d])
-        .filter(|at| matches!(code.get(at + 7), Some(0xe8 | 0xe9)))
-        .map(|at| (at, at + 3));
-    jumps.chain(loads)
+/// Offsets of `jmp [rip + disp32]` and of a retpoline's `mov r11, [rip + disp32]` in a range of code, each with that of its displacement.
+fn slot_uses(code: &[u8], range: Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
+    const LONGEST: usize = 3;
+    let here = &code[range.start..(range.end + LONGEST - 1).min(code.len())];
+    let jumps = memchr::memmem::find_iter(here, &[0xff, 0x25]).map(|at| (at, at + 2));
+    let loads = memchr::memmem::find_iter(here, &[0x4c, 0x8b, 0x1d]).map(|at| (at, at + 3));
+    let loads = loads.filter(move |&(at, _)| {
+        let next = code.get(range.start + at + 7);
+        matches!(next, Some(0xe8 | 0xe9))
+    });
+    let uses = jumps
+        .chain(loads)
+        .filter(move |&(at, _)| range.start + at < range.end);
+    uses.map(move |(at, field)| (range.start + at, range.start + field))
 }
 
 /// Where the stub with this jump begins: before `bnd`, mold's number of the slot (`mov r11d, 5`) and `endbr64`.
@@ -420,12 +350,24 @@ fn looks_like_stub(code: &[u8], start_va: u64, end: usize) -> bool {
 mod tests {
     use super::*;
 
+    /// All uses, of which the same are found in a range that is a part.
+    fn uses(code: &[u8]) -> Vec<(usize, usize)> {
+        let all: Vec<_> = slot_uses(code, 0..code.len()).collect();
+        for &(at, field) in &all {
+            let mut here = slot_uses(code, at..at + 1);
+            assert_eq!((here.next(), here.next()), (Some((at, field)), None));
+            assert_eq!(slot_uses(code, at + 1..code.len()).next(), None);
+            assert_eq!(slot_uses(code, 0..at).next(), None);
+        }
+        all
+    }
+
     #[test]
     fn stubs_begin_before_their_prefixes() {
         let code = [
             0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x44, 0, 0,
         ];
-        assert_eq!(slot_uses(&code).collect::<Vec<_>>(), [(5, 7)]);
+        assert_eq!(uses(&code), [(5, 7)]);
         assert_eq!(stub_start(&code, 5), 0);
         assert!(looks_like_stub(&code, 0x1000, 11));
         assert!(!looks_like_stub(&code, 0x1004, 11));
@@ -436,7 +378,7 @@ mod tests {
         let code = [
             0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 5, 0, 0, 0, 0xff, 0x25, 1, 2, 3, 4,
         ];
-        assert_eq!(slot_uses(&code).collect::<Vec<_>>(), [(10, 12)]);
+        assert_eq!(uses(&code), [(10, 12)]);
         assert_eq!(stub_start(&code, 10), 0);
         assert!(has_number(&code, 10) && !has_number(&code, 4));
         assert!(callee("GOMP_parallel$plt", true, Families::ALL).is_none());
@@ -447,14 +389,14 @@ mod tests {
         let now = [
             0x4c, 0x8b, 0x1d, 1, 2, 3, 4, 0xe9, 1, 2, 3, 4, 0xcc, 0xcc, 0xcc, 0xcc,
         ];
-        assert_eq!(slot_uses(&now).collect::<Vec<_>>(), [(0, 3)]);
+        assert_eq!(uses(&now), [(0, 3)]);
         assert!(looks_like_stub(&now, 0x1000, 7));
         let lazy = [
             0x4c, 0x8b, 0x1d, 1, 2, 3, 4, 0xe8, 1, 2, 3, 4, 0xe9, 1, 2, 3, 4, 0x68, 0, 0, 0, 0,
         ];
         assert!(looks_like_stub(&lazy, 0x1000, 7) && !looks_like_stub(&lazy, 0x1008, 7));
         // A program's own load of the slot.
-        assert_eq!(slot_uses(&[0x4c, 0x8b, 0x1d, 1, 2, 3, 4, 0x41]).count(), 0);
+        assert_eq!(uses(&[0x4c, 0x8b, 0x1d, 1, 2, 3, 4, 0x41]), []);
     }
 
     #[test]

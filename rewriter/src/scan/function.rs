@@ -2,7 +2,7 @@
 //! other functions is put right.
 
 use super::atomics::{self, Atomic};
-use super::calls::{self, Direct};
+use super::calls;
 use super::candidates;
 use super::cfg::Body;
 use super::clock::Part;
@@ -323,16 +323,8 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         scratch.recycle(body);
         return found;
     }
-    let mut flow: Option<Flow> = None;
-    let direct = Direct::of(module, &body);
-    let shapeless = !direct.asks || !direct.gomp && (direct.kmpc || !found.job.settled);
-    let calls = (shapeless && !direct.through)
-        .then(|| calls::find_nearby(module, &body))
-        .flatten();
-    let mut calls = calls.unwrap_or_else(|| {
-        let flow = flow.insert(Flow::compute(module, &body));
-        calls::find(module, &body, flow)
-    });
+    let flow = Flow::compute(module, &body);
+    let mut calls = calls::find(module, &body, &flow);
     // A function is made by one compiler. Those that call KMPC's interface compute no construct themselves.
     if calls.queried && !calls.any_of(Runtime::Gomp) {
         let kmpc = calls.any_of(Runtime::Kmpc);
@@ -341,18 +333,10 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
     }
     found.drafts = calls.drafts;
     let drafts = &mut found.drafts;
-    if let Some(flow) = &flow {
-        found.relays = relays::place(module, &body, flow, drafts);
-    }
+    found.relays = relays::place(module, &body, &flow, drafts);
     found.combined = regions::link(&body, 0..drafts.len(), drafts);
     laps.end(Part::Values);
-    if !calls.queried && shapes::possible(false, drafts) && shapes::only_dealt(drafts) {
-        shapes::find_dealt(module, &body, drafts);
-        laps.end(Part::Shapes);
-        found.windows = windows::place(module, &body, barred, &found.relays, drafts);
-    } else if shapes::possible(calls.queried, drafts) {
-        let flow = flow.unwrap_or_else(|| Flow::compute(module, &body));
-        laps.end(Part::Values);
+    if shapes::possible(calls.queried, drafts) {
         let what = (found.job.outlined, calls.queried);
         found.depends = shapes::find(module, &body, &flow, what, drafts);
         laps.end(Part::Shapes);

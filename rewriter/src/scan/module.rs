@@ -9,7 +9,7 @@ use super::madvise::Madvise;
 use super::rules::Rules;
 use super::wanted::Wanted;
 use super::{calls, clobbers, restartable, taken};
-use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{FlowControl, Instruction, OpKind};
 use object::elf;
 use ompfuse_progress::Progress;
 use rustc_hash::FxHashMap;
@@ -87,7 +87,7 @@ impl Module<'_> {
         if self.image.kind != Kind::Dynamic || insn.op1_kind() != OpKind::Immediate64 {
             return None;
         }
-        let table = self.dynamic.table.or(self.entries.tables().last().copied());
+        let table = self.dynamic.table.or(self.entries.table);
         let va = table?.wrapping_add(insn.immediate64());
         self.image.is_code(va).then_some(va)
     }
@@ -98,33 +98,6 @@ impl Module<'_> {
             let mut all = self.symbols.iter().chain(&self.dynamic.symbols);
             all.any(|s| s.defined && s.name.starts_with(calls::CRITICAL_PREFIX))
         })
-    }
-
-    /// Whether an instruction may put the address of a function of the runtime, of a slot with one, or of something in the
-    /// slots' neighbourhood into a register, or the distance to it. Not asked is whether it leads there from the beginning of
-    /// a table ([`Entries::is_in_table`]).
-    pub(super) fn may_make_address(&self, insn: &Instruction) -> bool {
-        let near = |va: u64| self.entries.near_slots(va) || self.entries.targets.contains_key(&va);
-        // What is loaded from elsewhere in a table is another address.
-        let loads = insn.mnemonic() == Mnemonic::Mov;
-        if insn.op1_kind() == OpKind::Immediate64 {
-            return self.entries.may_reach(insn.ip(), insn.immediate64());
-        }
-        if insn.is_ip_rel_memory_operand() {
-            let va = insn.ip_rel_memory_address();
-            return match loads {
-                true => self.entries.slots.contains_key(&va),
-                false => near(va) && !self.entries.is_table(va),
-            };
-        }
-
-        // Absolute addresses: not where the file may be loaded anywhere.
-        self.image.kind == Kind::Executable
-            && (0..insn.op_count()).any(|op| match insn.op_kind(op) {
-                OpKind::Memory => near(insn.memory_displacement64()),
-                OpKind::Immediate32 | OpKind::Immediate32to64 => near(insn.immediate(op)),
-                _ => false,
-            })
     }
 
     /// Whether an instruction other than a plain one may call, or jump to, the runtime.

@@ -13,7 +13,6 @@ pub(super) fn finish(
     roots: &[u64],
 ) -> Body {
     let Builder {
-        module,
         no_return,
         parts,
         pads,
@@ -37,13 +36,9 @@ pub(super) fn finish(
         mut grid,
         mut flows,
         leads,
-        mut addresses,
-        tables,
         atomics,
         ..
     } = decoded;
-    let entries = &module.entries;
-    addresses |= tables && insns.iter().any(|insn| entries.is_in_table(insn));
     let mut blocks = std::mem::take(&mut scratch.blocks);
     blocks.reserve(starts.len());
     for (n, &start) in starts.iter().enumerate() {
@@ -91,7 +86,6 @@ pub(super) fn finish(
         roots,
         targets,
         leads,
-        addresses,
         atomics,
         unknown,
         unknown_by_table,

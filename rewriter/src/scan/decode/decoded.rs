@@ -42,10 +42,6 @@ pub(crate) struct Decoded {
     pub(super) runs: Vec<Range<usize>>,
     /// Instructions that may lead to the runtime.
     pub(super) leads: Vec<usize>,
-    /// See [`crate::scan::cfg::Body::addresses`].
-    pub(super) addresses: bool,
-    /// An address where a global offset table begins is made.
-    pub(super) tables: bool,
     /// See [`crate::scan::cfg::Body::atomics`].
     pub(super) atomics: bool,
     /// Where branches lead, as far as [`Decoded::learn`] was told.

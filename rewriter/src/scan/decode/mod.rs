@@ -377,9 +377,6 @@ impl<'m, 'a> Builder<'m, 'a> {
             if control == FlowControl::Next {
                 let relative = insn.is_ip_rel_memory_operand();
                 if relative || absolute || insn.op1_kind() == OpKind::Immediate64 {
-                    self.decoded.addresses |= self.module.may_make_address(insn);
-                    self.decoded.tables |=
-                        relative && self.module.entries.is_table(insn.ip_rel_memory_address());
                     let made = jump_table::made(insn, absolute);
                     if let Some(made) = made.or_else(|| self.module.code_from_table(insn)) {
                         let is_load = jump_table::is_table_load(insn);

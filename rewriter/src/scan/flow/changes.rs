@@ -1,7 +1,8 @@
 //! What instructions do to places, for those who ask where values come from.
 
 use super::dataflow;
-use super::lift::{self, Effect};
+use super::flags::mask;
+use super::lift::{self, Effect, Part};
 use super::uses::{self, Place};
 use super::value::State;
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, OpKind, Register};
@@ -13,10 +14,19 @@ use smallvec::SmallVec;
 pub(crate) struct Step {
     pub(super) reads: SmallVec<[Place; 4]>,
     pub(super) writes: SmallVec<[Write; 4]>,
-    /// It makes the first place so much more than the second one.
-    pub(super) sum: Option<(Place, Place, i64)>,
+    pub(super) sum: Option<Sum>,
     /// It is a call that asks for this.
     pub(super) call: Option<Option<Query>>,
+}
+
+/// A place gets so much more than what another one holds, or than 0.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sum {
+    pub to: Place,
+    pub from: Option<Place>,
+    pub more: i64,
+    /// That holds of 8 bytes, else of 4.
+    pub whole: bool,
 }
 
 #[derive(Debug)]
@@ -113,15 +123,15 @@ impl Step {
     }
 }
 
-/// The place that an instruction makes a constant more than another one. Extensions of 4 bytes are copies.
-fn sum(insn: &Instruction, state: &State) -> Option<(Place, Place, i64)> {
+/// The sum with a constant that an instruction computes.
+fn sum(insn: &Instruction, state: &State) -> Option<Sum> {
     let effect = Effect::of(insn)?;
     let place = |part| match (lift::register(insn, part), part) {
         (Some(register), _) => {
             let is_wide = register.is_gpr32() || register.is_gpr64();
             is_wide.then(|| Place::Register(register.full_register()))
         }
-        (None, lift::Part::Operand(op)) if insn.op_kind(op) == OpKind::Memory => {
+        (None, Part::Operand(op)) if insn.op_kind(op) == OpKind::Memory => {
             let slot = dataflow::slot(state, insn);
             slot.filter(|_| lift::size(insn, part) >= 4)
                 .map(Place::Stack)
@@ -129,5 +139,20 @@ fn sum(insn: &Instruction, state: &State) -> Option<(Place, Place, i64)> {
         _ => None,
     };
     let (from, more) = effect.sum(insn)?;
-    Some((place(effect.to)?, place(from)?, more))
+    let to = place(effect.to)?;
+    let size = |part| lift::size(insn, part);
+    let sum = |from, more, whole| Sum {
+        to,
+        from,
+        more,
+        whole,
+    };
+    if let Some(value) = lift::constant_part(insn, from) {
+        // A write of a register's lower half makes the upper one 0.
+        let whole = size(effect.to) == 8 || matches!(to, Place::Register(_));
+        let value = value & mask(size(effect.to));
+        return Some(sum(None, value.cast_signed(), whole));
+    }
+    let whole = size(effect.to) == 8 && size(from) == 8;
+    Some(sum(Some(place(from)?), more, whole))
 }

@@ -3,10 +3,10 @@
 use super::super::Module;
 use super::super::cfg::Body;
 use super::lift::{self, Part};
-use super::ops::{Op, Ops};
 use super::refinement::{Learnt, Refinement};
 use super::slots::Slot;
-use super::step::{Exposed, Step};
+use super::step::{Exposed, Names, Step};
+use super::uses::is_call;
 use super::value::{State, Value};
 use super::work::{Order, Work};
 use crate::thunk::{returns, through};
@@ -17,14 +17,13 @@ use rustc_hash::FxHashMap;
 /// The states of a function, by block; those within a block are computed on demand. The default knows nothing of any.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    ops: Ops,
     starts: Vec<Option<State>>,
+    /// Blocks with calls that may ask for a number.
+    asking: Vec<bool>,
     exposed: Exposed,
     /// Division -> the one shortly before it by the same divisor, whose quotient goes with its remainder.
     twins: FxHashMap<u64, u64>,
-    /// Division -> the one whose address its results are named by: twins, and divisions with the code behind them in
-    /// common.
-    names: FxHashMap<u64, u64>,
+    names: Names,
 }
 
 /// Instructions between the two divisions that unoptimised code makes of one.
@@ -164,7 +163,7 @@ pub(crate) fn slot(state: &State, insn: &Instruction) -> Option<Slot> {
 }
 
 /// The address of a memory operand, where the registers that it is made of are known.
-fn reached(state: &State, insn: &Instruction) -> Option<u64> {
+pub(super) fn reached(state: &State, insn: &Instruction) -> Option<u64> {
     let part = |register: Register| match register {
         Register::None => Some(0),
         register => match state.reg(number(register)?) {
@@ -204,49 +203,78 @@ pub(crate) fn part(state: &State, insn: &Instruction, part: Part) -> Value {
     match part {
         Part::Operand(op) => operand(state, insn, op),
         Part::Constant(value) => Value::Const(value),
-        _ => Value::Unknown,
+        Part::Register(register) => number(register).map_or(Value::Unknown, |r| state.reg(r)),
+        Part::None | Part::Address => Value::Unknown,
     }
+}
+
+/// The function of the runtime that a call leads to, with what is known of registers and stack.
+pub(super) fn called(module: &Module<'_>, insn: &Instruction, state: &State) -> Option<usize> {
+    match callee(module, insn, Some(state)) {
+        Callee::Runtime(n) => Some(n),
+        Callee::Other => None,
+    }
+}
+
+/// Of each block, whether it has a call that may ask for a number.
+fn asking(module: &Module<'_>, body: &Body) -> Vec<bool> {
+    let mut asking = vec![false; body.blocks.len()];
+    let calls = body.leads.iter().filter(|&&i| is_call(&body.insns[i]));
+    for &lead in calls {
+        let asks = match callee(module, &body.insns[lead], None) {
+            Callee::Runtime(n) => module.entries.callees[n].query().is_some(),
+            Callee::Other => true,
+        };
+        if asks && let Some(block) = body.block_at(body.insns[lead].ip()) {
+            asking[block] = true;
+        }
+    }
+    asking
 }
 
 impl Flow {
     /// Propagates values through a function until nothing changes.
     pub(crate) fn compute(module: &Module<'_>, body: &Body) -> Flow {
-        let ops = Ops::of(module, body);
-        let twins = match ops.divides {
+        let mut names = Names::default();
+        let mut divides = false;
+        for insn in &body.insns {
+            match insn.mnemonic() {
+                Mnemonic::And if insn.op0_register() == Register::RSP => {
+                    names.realigned.push(insn.ip());
+                }
+                Mnemonic::Div | Mnemonic::Idiv => divides = true,
+                _ => {}
+            }
+        }
+        let twins = match divides {
             true => twins(body),
             false => FxHashMap::default(),
         };
-        let queries = ops.list.iter().any(Op::may_query);
-        let refinements: Vec<_> = match queries {
-            true => (0..body.blocks.len())
-                .map(|b| Refinement::of(body, b))
-                .collect(),
+        names.divisions = twins.clone();
+        let asking = asking(module, body);
+        let refinement = |block| Refinement::of(body, block);
+        let refinements: Vec<_> = match asking.contains(&true) {
+            true => (0..body.blocks.len()).map(refinement).collect(),
             false => Vec::new(),
         };
         let order = Order::of(body);
-        let mut names = twins.clone();
-        let mut guess = ops.exposed(body);
-        let mut exposed = Exposed::new(guess.clone());
+        let mut exposed = Exposed::default();
         loop {
             let mut step = Step::new(module, exposed, &names);
-            step.guessed = std::mem::take(&mut guess);
-            let (starts, merged) = Flow::pass(body, &ops, &refinements, &order, &mut step);
-            let Some(confirmed) = step.confirmed() else {
-                // Paths with different stack pointers: only what is found by following values counts.
-                exposed = Exposed::default();
-                continue;
-            };
-            exposed = confirmed;
+            let (starts, merged) = Flow::pass(body, &refinements, &order, &mut step);
+            let late = step.late;
+            exposed = step.exposed;
             if let Some((first, second)) = merged {
                 // One loop behind two divisions, each on its own path: their results have one name.
-                for name in names.values_mut().filter(|n| **n == second) {
+                let divisions = &mut names.divisions;
+                for name in divisions.values_mut().filter(|n| **n == second) {
                     *name = first;
                 }
-                names.insert(second, first);
-            } else if !step.late {
+                divisions.insert(second, first);
+            } else if !late {
                 return Flow {
-                    ops,
                     starts,
+                    asking,
                     exposed,
                     twins,
                     names,
@@ -258,7 +286,6 @@ impl Flow {
     /// The states at the blocks' beginnings; also two divisions whose results meet.
     fn pass(
         body: &Body,
-        ops: &Ops,
         refinements: &[Option<Refinement>],
         order: &Order,
         step: &mut Step<'_, '_>,
@@ -279,15 +306,12 @@ impl Flow {
                 continue;
             };
             let refinement = refinements.get(block).copied().flatten();
-            let ops = ops.of_block(block);
-            let before =
-                ops.partition_point(|op| refinement.is_none_or(|a| (op.insn as usize) < a.compare));
-            for op in &ops[..before] {
-                step.run(&mut state, op);
-            }
-            let learnt = refinement.and_then(|a| a.learns(body, &state));
-            for op in &ops[before..] {
-                step.run(&mut state, op);
+            let mut learnt = None;
+            for i in body.blocks[block].insns.clone() {
+                if let Some(refinement) = refinement.filter(|r| r.compare == i) {
+                    learnt = refinement.learns(body, &state);
+                }
+                step.run(&mut state, &body.insns[i]);
             }
             let thread = state.thread;
             let held = match learnt {
@@ -350,21 +374,16 @@ impl Flow {
         };
         let mut step = Step::new(module, self.exposed.clone(), &self.names);
         step.settled = true;
-        let mut ops = self.ops.of_block(block).iter().peekable();
         for i in body.blocks[block].insns.clone() {
             f(i, &body.insns[i], &state);
-            if let Some(op) = ops.next_if(|op| op.insn as usize == i) {
-                step.run(&mut state, op);
-            }
+            step.run(&mut state, &body.insns[i]);
         }
     }
 
     /// Whether values that come from queries may be met in a block.
     pub(crate) fn is_queried(&self, block: usize) -> bool {
         let start = self.starts.get(block).and_then(Option::as_ref);
-        start.is_some_and(|state| {
-            state.is_queried() || self.ops.of_block(block).iter().any(Op::may_query)
-        })
+        start.is_some_and(|state| state.is_queried() || self.asking[block])
     }
 
     /// Whether others may know the address of a place on the stack.
@@ -374,7 +393,11 @@ impl Flow {
 
     /// The address that a division's results are named by.
     pub(crate) fn name(&self, division: u64) -> u64 {
-        self.names.get(&division).copied().unwrap_or(division)
+        self.names
+            .divisions
+            .get(&division)
+            .copied()
+            .unwrap_or(division)
     }
 
     /// Whether a division only repeats the one before it for the remainder.

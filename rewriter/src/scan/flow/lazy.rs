@@ -4,16 +4,17 @@
 //! Places are registers and stack slots. A slot that others may know changes with calls and with writes to unknown addresses. A region
 //! of the function's graph is looked at, from its beginning to its end. The effort is limited; `None` says that it was spent.
 
-use super::changes::{Change, Step};
+use super::changes::{Change, Step, Sum};
 use super::slots::Slot;
 use super::uses::Place;
 use ompfuse_patterns::Query;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Instructions that are looked at in one region.
-const MAX_STEPS: usize = 1 << 24;
+const MAX_STEPS: usize = 1 << 19;
 
 /// The block behind a region.
 const END: usize = usize::MAX;
@@ -70,8 +71,29 @@ pub(crate) enum Visit {
     Past,
 }
 
-/// A definition with those that it is a constant more than: one, or of each way one.
-type Sum = (Def, SmallVec<[Def; 4]>, i64);
+/// How much of a place is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// 4 bytes: extensions of them are copies.
+    Half,
+    /// 8 bytes. What is added to half of them may begin again at 0, and then the sum is another.
+    Whole,
+}
+
+/// The value that another is a constant more than, and the constant; that alone without a value.
+type Affine = (Option<Def>, i64);
+
+/// A definition, and what it is made of.
+struct Node {
+    def: Def,
+    made: Made,
+}
+
+enum Made {
+    /// The value of one other, or of each way one, and a constant; it stands for itself without any.
+    Sum(SmallVec<[Def; 4]>, i64),
+    Constant(i64),
+}
 
 /// The values of a region.
 pub(crate) struct Lazy<'x> {
@@ -124,6 +146,13 @@ impl<'x> Lazy<'x> {
                 lazy.preds.entry(to).or_default().push(Some(block));
             }
         }
+        lazy
+    }
+
+    /// Of so many blocks, each of which is a region of its own. No question takes longer than a block is.
+    pub(crate) fn of_each(code: &'x dyn Code, blocks: usize) -> Lazy<'x> {
+        let mut lazy = Lazy::from(code, 0..blocks);
+        lazy.left = usize::MAX;
         lazy
     }
 
@@ -226,38 +255,44 @@ impl<'x> Lazy<'x> {
         Some(false)
     }
 
-    /// The value that this one is a constant more than, and that constant. Where all ways bring the same, it is that; else what is
-    /// joined stands for itself.
-    pub(crate) fn affine(&mut self, def: Def) -> Option<(Def, i64)> {
-        let graph = self.sums(def)?;
+    /// The value that this one is a constant more than, and that constant; no value where it is a constant itself. Where all ways bring
+    /// the same, it is that; else what is joined stands for itself.
+    fn affine(&mut self, def: Def, width: Width) -> Option<Affine> {
+        let graph = self.sums(def, width)?;
         let mut apart: FxHashSet<Def> = FxHashSet::default();
         loop {
-            let mut known: FxHashMap<Def, (Def, i64)> = FxHashMap::default();
+            let mut known: FxHashMap<Def, Affine> = FxHashMap::default();
             loop {
                 self.left = self.left.checked_sub(graph.len())?;
                 let before = known.len();
-                for (def, from, more) in graph.iter().rev() {
-                    let sum = match from.is_empty() || apart.contains(def) {
-                        true => Some((*def, 0)),
-                        false => from.iter().find_map(|from| {
+                for node in graph.iter().rev() {
+                    let value = match &node.made {
+                        Made::Constant(value) => Some((None, *value)),
+                        Made::Sum(from, _) if from.is_empty() || apart.contains(&node.def) => {
+                            Some((Some(node.def), 0))
+                        }
+                        Made::Sum(from, more) => from.iter().find_map(|from| {
                             let (base, by) = known.get(from)?;
                             Some((*base, by.wrapping_add(*more)))
                         }),
                     };
-                    if let Some(sum) = sum {
-                        known.entry(*def).or_insert(sum);
+                    if let Some(value) = value {
+                        known.entry(node.def).or_insert(value);
                     }
                 }
                 if known.len() == before {
                     break;
                 }
             }
-            let differ = |(_, from, _): &&Sum| {
+            let differ = |node: &&Node| {
+                let Made::Sum(from, _) = &node.made else {
+                    return false;
+                };
                 let mut all = from.iter().filter_map(|from| known.get(from));
                 let first = all.next();
                 all.any(|other| Some(other) != first)
             };
-            let odd = graph.iter().filter(differ).map(|(def, ..)| *def);
+            let odd = graph.iter().filter(differ).map(|node| node.def);
             let before = apart.len();
             apart.extend(odd);
             if apart.len() == before {
@@ -267,35 +302,72 @@ impl<'x> Lazy<'x> {
     }
 
     /// The sums and joins that a value is made of.
-    fn sums(&mut self, def: Def) -> Option<Vec<Sum>> {
-        let mut graph: Vec<Sum> = Vec::new();
+    fn sums(&mut self, def: Def, width: Width) -> Option<Vec<Node>> {
+        let mut graph: Vec<Node> = Vec::new();
         let mut seen = FxHashSet::from_iter([def]);
         let mut work = vec![def];
         while let Some(def) = work.pop() {
-            let (from, more) = match def {
-                Def::Start(_) => (SmallVec::new(), 0),
-                Def::Joined { .. } => (self.parts(def)?, 0),
-                Def::Written { block, step, place } => match self.steps[&block][step].sum {
-                    Some((to, from, more)) if to == place => {
-                        (smallvec![self.before(block, step, from)?], more)
+            let made = match def {
+                Def::Start(_) => Made::Sum(SmallVec::new(), 0),
+                Def::Joined { .. } => Made::Sum(self.parts(def)?, 0),
+                Def::Written { block, step, place } => {
+                    let sum = self.steps[&block][step].sum;
+                    let fits = |sum: &Sum| sum.to == place && (sum.whole || width == Width::Half);
+                    match sum.filter(fits) {
+                        Some(Sum { from, more, .. }) => match from {
+                            Some(from) => {
+                                Made::Sum(smallvec![self.before(block, step, from)?], more)
+                            }
+                            None => Made::Constant(more),
+                        },
+                        None => Made::Sum(SmallVec::new(), 0),
                     }
-                    _ => (SmallVec::new(), 0),
-                },
+                }
             };
-            work.extend(from.iter().copied().filter(|d| seen.insert(*d)));
-            graph.push((def, from, more));
+            if let Made::Sum(from, _) = &made {
+                work.extend(from.iter().copied().filter(|d| seen.insert(*d)));
+            }
+            graph.push(Node { def, made });
         }
         Some(graph)
     }
 
     /// What a place holds at the region's end, if that is a constant more than what one held at its beginning: an induction variable's
     /// step, where the region is a round of a cycle.
-    pub(crate) fn recurrence(&mut self, place: Place) -> Option<Option<(Place, i64)>> {
+    pub(crate) fn recurrence(
+        &mut self,
+        place: Place,
+        width: Width,
+    ) -> Option<Option<(Place, i64)>> {
         let end = self.at_end(place)?;
-        Some(match self.affine(end)? {
-            (Def::Start(from), more) => Some((from, more)),
+        Some(match self.affine(end, width)? {
+            (Some(Def::Start(from)), more) => Some((from, more)),
             _ => None,
         })
+    }
+
+    /// By how much a place's 8 bytes grow from an instruction of a block to another, if that is known.
+    pub(crate) fn growth(
+        &mut self,
+        block: usize,
+        steps: Range<usize>,
+        place: Place,
+    ) -> Option<i64> {
+        let [before, after] = [steps.start, steps.end].map(|step| {
+            let def = self.before(block, step, place)?;
+            self.affine(def, Width::Whole)
+        });
+        let ((base, before), (same, after)) = (before?, after?);
+        (base == same).then_some(after.wrapping_sub(before))
+    }
+
+    /// The constant that a place's 8 bytes are before an instruction of a block, if they are one.
+    pub(crate) fn constant(&mut self, block: usize, step: usize, place: Place) -> Option<i64> {
+        let def = self.before(block, step, place)?;
+        match self.affine(def, Width::Whole)? {
+            (None, value) => Some(value),
+            _ => None,
+        }
     }
 
     /// The places that instructions of the region write.

@@ -218,16 +218,6 @@ impl Regs {
         (self.kinds[n & 15] == STACK).then_some(Slot(self.words[n & 15]))
     }
 
-    /// Whether nothing is known of a register.
-    pub(crate) fn is_unknown(&self, n: usize) -> bool {
-        self.kinds[n & 15] == 0
-    }
-
-    /// Whether a register holds a constant, or the address of a place on the stack.
-    pub(crate) fn is_address(&self, n: usize) -> bool {
-        matches!(self.kinds[n & 15], CONST | STACK)
-    }
-
     /// Gives a register the value of another.
     pub(crate) fn copy(&mut self, to: usize, from: usize) {
         self.kinds[to & 15] = self.kinds[from & 15];

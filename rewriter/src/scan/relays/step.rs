@@ -8,8 +8,8 @@ use crate::scan::Module;
 use crate::scan::calls;
 use crate::scan::cfg::Body;
 use crate::scan::flow::dataflow::{Callee, Flow, callee, number, slot};
-use crate::scan::flow::ops::VOLATILE;
 use crate::scan::flow::slots::Slot;
+use crate::scan::flow::step::changed;
 use crate::scan::flow::uses::is_write;
 use crate::scan::flow::value::{State, Value};
 use crate::thunk::through;
@@ -289,15 +289,8 @@ impl Step<'_, '_> {
 
     fn call(&mut self, places: &mut Places, insn: &Instruction) {
         self.hand_over(places, insn, Some(false));
-        let known = callee(self.module, insn, Some(self.state));
-        let changed = match (known, insn.op0_kind()) {
-            (Callee::Other, OpKind::NearBranch64) => self
-                .module
-                .clobbers
-                .of(self.module, insn.near_branch_target()),
-            _ => !0,
-        };
-        for r in (0..16).filter(|r| VOLATILE & changed & 1 << r != 0) {
+        let changed = changed(self.module, insn);
+        for r in (0..16).filter(|r| changed & 1 << r != 0) {
             places.regs[r] = Origins::new();
         }
     }

@@ -1,15 +1,14 @@
 //! What instructions use, for those who ask for values, and which code uses a thread's share.
 
 use super::{Analysis, NaturalLoop};
-use crate::scan::Module;
 use crate::scan::flow::changes::Step;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::lazy::Code;
-use crate::scan::flow::ops::VOLATILE;
 use crate::scan::flow::slots::Slot;
+use crate::scan::flow::step::changed;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::value::State;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
 
 impl Code for Analysis<'_, '_> {
     fn following(&self, block: usize) -> Vec<usize> {
@@ -33,20 +32,6 @@ impl Code for Analysis<'_, '_> {
 
     fn is_exposed(&self, at: Slot) -> bool {
         self.flow.is_exposed(at)
-    }
-}
-
-/// The general registers that a call may change, a bit for each.
-fn changed(module: &Module<'_>, call: &Instruction) -> u16 {
-    let known = matches!(
-        dataflow::callee(module, call, None),
-        dataflow::Callee::Runtime(_)
-    );
-    match call.op0_kind() {
-        OpKind::NearBranch64 if !known => {
-            VOLATILE & module.clobbers.of(module, call.near_branch_target())
-        }
-        _ => VOLATILE,
     }
 }
 

@@ -123,23 +123,6 @@ pub(crate) fn possible(queried: bool, drafts: &[Draft]) -> bool {
         })
 }
 
-/// Finds what [`find`] finds in a function that asks for no numbers and has no `single` without end: the chunks of loops
-/// that begin with a call. No values are needed for that.
-pub(crate) fn find_dealt(module: &Module<'_>, body: &Body, drafts: &mut Vec<Draft>) {
-    let flow = Flow::default();
-    let parts = (BTreeMap::new(), Noticed::default());
-    let analysis = Analysis::new(module, body, &flow, false, parts, drafts);
-    for (begin, at) in kmpc_chunks::find(&analysis, drafts) {
-        found::add_chunks(&analysis, begin, at, drafts);
-    }
-}
-
-/// Whether [`find_dealt`] is enough for a function that asks for no numbers.
-pub(crate) fn only_dealt(drafts: &[Draft]) -> bool {
-    let needs_values = |d: &Draft| single::lacks_end(d) || kmpc_chunks::is_sections(d);
-    !drafts.iter().any(needs_values)
-}
-
 /// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already. `queried`:
 /// whether numbers that it asks for may be a construct's that gcc computes itself. Returns whether it matters that the
 /// function is `outlined`.

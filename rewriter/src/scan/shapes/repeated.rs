@@ -2,7 +2,7 @@
 //! waits behind it, gcc may divide and test once, in front of all rounds.
 
 use super::{Analysis, NaturalLoop, again};
-use crate::scan::flow::lazy::{Def, Edge, Lazy, Visit};
+use crate::scan::flow::lazy::{Def, Edge, Lazy, Visit, Width};
 use crate::scan::flow::uses::{Place, of_operand};
 use iced_x86::InstructionInfoFactory;
 use std::collections::BTreeSet;
@@ -87,7 +87,9 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
                 Place::Frame | Place::Memory => Visit::Found,
                 Place::Stack(at) if a.flow.is_exposed(at) => Visit::Found,
                 place => match def {
-                    Def::Start(_) if values.recurrence(place)? == Some((place, 0)) => Visit::Past,
+                    Def::Start(_) if values.recurrence(place, Width::Half)? == Some((place, 0)) => {
+                        Visit::Past
+                    }
                     Def::Start(_) => Visit::Found,
                     _ if values.call(def).is_some() => Visit::Found,
                     _ => Visit::On,

@@ -170,14 +170,11 @@ impl<'x, 'm, 'a> Run<'x, 'm, 'a> {
                 })
             });
             let succs = a.body.blocks[block].succs.iter().copied();
-            let mut follows: Vec<usize> = succs
-                .clone()
-                .filter(|&s| decided.is_none_or(|to| a.body.blocks[s].start == to))
-                .collect();
-            if follows.is_empty() {
-                follows = succs.collect();
-            }
-            work.extend(follows.into_iter().map(|s| (s, machine.clone())));
+            let is_next = |&s: &usize| decided.is_none_or(|to| a.body.blocks[s].start == to);
+            let is_known = succs.clone().any(|s| is_next(&s));
+            let follows = succs.filter(|s| !is_known || is_next(s));
+            let follows = follows.filter(|s| visits.get(s) != Some(&VISITS));
+            work.extend(follows.map(|s| (s, machine.clone())));
         }
     }
 

@@ -34,7 +34,12 @@ fn add(to: R, from: R, more: i64) -> Step {
     Step {
         reads: smallvec![Held(from)],
         writes: smallvec![write(Held(to), 0)],
-        sum: Some((Held(to), Held(from), more)),
+        sum: Some(Sum {
+            to: Held(to),
+            from: Some(Held(from)),
+            more,
+            whole: true,
+        }),
         call: None,
     }
 }
@@ -69,7 +74,7 @@ fn round(toy: &Toy) -> Lazy<'_> {
 }
 
 fn recurrence(toy: &Toy, place: Place) -> Option<(Place, i64)> {
-    round(toy).recurrence(place).unwrap()
+    round(toy).recurrence(place, Width::Half).unwrap()
 }
 
 #[test]
@@ -163,5 +168,5 @@ fn the_effort_is_limited() {
     let toy = cycle([Vec::new, Vec::new, Vec::new, Vec::new]);
     let mut values = round(&toy);
     values.left = 3;
-    assert_eq!(values.recurrence(Held(R::RAX)), None);
+    assert_eq!(values.recurrence(Held(R::RAX), Width::Half), None);
 }

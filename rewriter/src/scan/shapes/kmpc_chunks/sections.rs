@@ -3,7 +3,7 @@
 //! grows by one in each round. Rounds that were peeled off or unrolled would leave another number, or grow it by more.
 
 use super::super::{Analysis, NaturalLoop};
-use crate::scan::flow::lazy::{Edge, Lazy};
+use crate::scan::flow::lazy::{Edge, Lazy, Width};
 use crate::scan::flow::uses::Place;
 use crate::scan::flow::value::Value;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ fn counters(a: &Analysis<'_, '_>, begin: u64, cycle: &NaturalLoop) -> Option<BTr
     let mut round = Lazy::within(a, (cycle.header, 0), |_, next| to(next, is_in(next)));
     let mut counters = BTreeSet::new();
     for place in round.written() {
-        if way.recurrence(place)? == Some((lower, 0)) {
+        if way.recurrence(place, Width::Half)? == Some((lower, 0)) {
             counters.insert(place);
         }
     }
@@ -46,7 +46,7 @@ fn counters(a: &Analysis<'_, '_>, begin: u64, cycle: &NaturalLoop) -> Option<BTr
     loop {
         let mut left = BTreeSet::new();
         for &place in &counters {
-            let grown = round.recurrence(place)?;
+            let grown = round.recurrence(place, Width::Half)?;
             if grown.is_some_and(|(from, step)| step == 1 && counters.contains(&from)) {
                 left.insert(place);
             }

@@ -3,20 +3,21 @@
 use super::Run;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::lift::{self, Effect, How, Part};
-use crate::scan::flow::ops::VOLATILE;
 use crate::scan::flow::slots::Slot;
+use crate::scan::flow::step::VOLATILE;
 use crate::scan::flow::uses::{is_call, written};
 use crate::scan::flow::value::{State, Value};
 use crate::scan::flow::{Flags, mask};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Numbers in registers and stack slots, and the flags; what isn't here is asked of the data flow.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Machine {
     /// With how many bytes are known.
     pub regs: [Option<(u64, usize)>; 16],
-    pub slots: BTreeMap<Slot, Option<u64>>,
+    pub slots: Rc<BTreeMap<Slot, Option<u64>>>,
     pub flags: Option<Flags>,
 }
 
@@ -103,7 +104,7 @@ impl Run<'_, '_, '_> {
             Some(register) => self.set_register(m, state, register, value),
             None => {
                 if let Some(at) = dataflow::slot(state, insn) {
-                    m.slots.insert(at, value);
+                    Rc::make_mut(&mut m.slots).insert(at, value);
                 }
             }
         }
