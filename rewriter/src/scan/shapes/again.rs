@@ -126,8 +126,8 @@ pub(super) fn add_sharers(
         match branch.clone().find(|&b| a.test_at(b) == Some(at)) {
             Some(branch) => {
                 let begin = add(shape, at, Ok(Place::Again(shape.share)), all);
-                if repeated::passes_by(a, id, &cycles, &[branch]) {
-                    all[begin].lost = Some(Why::Repeated);
+                if let Some(lost) = repeated::passes_by(a, id, &cycles, &[branch]) {
+                    all[begin].lost = Some(Why::Again(lost));
                 } else if def_use::iterates_beside(a, id, branch, &cycles) {
                     all[begin].lost = Some(Why::BeginsBeforeTest);
                 }
@@ -146,8 +146,8 @@ pub(super) fn add_sharers(
                     Some(tests) => {
                         let sharer = tested(a, shape, &tests, &cycles, all);
                         let begins: Vec<usize> = tests.into_iter().collect();
-                        if repeated::passes_by(a, id, &cycles, &begins) {
-                            let lost = Some(Why::Repeated);
+                        if let Some(lost) = repeated::passes_by(a, id, &cycles, &begins) {
+                            let lost = Some(Why::Again(lost));
                             sharer.tests.iter().for_each(|&t| all[t].lost = lost);
                         }
                         out.push(sharer);
@@ -286,8 +286,9 @@ fn threads(
             let cycles = a.cycles().iter().filter(|c| here.contains(&c.header));
             let cycles: Vec<&NaturalLoop> = cycles.collect();
             let begins = places.iter().filter_map(|&p| a.body.block_at(p));
-            if repeated::passes_by(a, id, &cycles, &begins.collect::<Vec<_>>()) {
-                return (out, Lost::Repeated);
+            let begins: Vec<usize> = begins.collect();
+            if let Some(lost) = repeated::passes_by(a, id, &cycles, &begins) {
+                return (out, lost);
             }
             if out.len() == MAX_FOLLOWERS {
                 return (out, Lost::TooMany);

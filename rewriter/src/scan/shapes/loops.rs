@@ -233,12 +233,11 @@ fn add_shape(
         false => &apart,
     };
     if all[begin].why().is_none() {
-        all[begin].lost = if repeated::passes_by_test(a, id, first, begins) {
-            Some(Why::Repeated)
-        } else {
+        let again = repeated::passes_by_test(a, id, first, begins).map(Why::Again);
+        all[begin].lost = again.or_else(|| {
             let copied = is_entered_elsewhere(a, (first, &others), &divides);
             copied.then_some(Why::SeveralTests)
-        };
+        });
     }
     Some(Shape {
         id,

@@ -1,6 +1,7 @@
 //! Static loops whose iterations are executed again without passing what begins the loop: where a loop is in a cycle, and nobody
 //! waits behind it, gcc may divide and test once, in front of all rounds.
 
+use super::why::Lost;
 use super::{Analysis, NaturalLoop, again};
 use crate::scan::flow::lazy::{Def, Edge, Lazy, Visit, Width};
 use crate::scan::flow::uses::{Place, of_operand};
@@ -15,10 +16,11 @@ pub(super) fn passes_by(
     id: u64,
     cycles: &[&NaturalLoop],
     begins: &[usize],
-) -> bool {
-    NaturalLoop::outermost(cycles).iter().any(|c| {
+) -> Option<Lost> {
+    NaturalLoop::outermost(cycles).iter().find_map(|c| {
         let around = a.body.around(c.header, |b| !begins.contains(&b));
-        !around.is_subset(&c.blocks) && Round::of(a, c, &around).begins_anew(c, id)
+        let is_repeated = !around.is_subset(&c.blocks);
+        is_repeated.then(|| Round::of(a, c, &around).begins_anew(c, id))?
     })
 }
 
@@ -28,7 +30,7 @@ pub(super) fn passes_by_test(
     id: u64,
     first: usize,
     begins: &[usize],
-) -> bool {
+) -> Option<Lost> {
     let extent = a.extent(first);
     let own = |c: &&NaturalLoop| {
         let begins = begins.iter().any(|b| c.blocks.contains(b));
@@ -57,20 +59,26 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
     }
 
     /// Whether what the cycle compares where it is left, a share's part, begins with what it began with the last time.
-    fn begins_anew(&mut self, cycle: &NaturalLoop, id: u64) -> bool {
+    fn begins_anew(&mut self, cycle: &NaturalLoop, id: u64) -> Option<Lost> {
         let a = self.a;
         let leaving = a
             .decisions
             .iter()
             .filter(|(b, d)| cycle.blocks.contains(b) && a.leaves(**b, cycle) && d.is_of(id));
-        let mut found = false;
+        let mut found = None;
         let mut info = InstructionInfoFactory::new();
         for (&block, decision) in leaving {
             a.visit(block, |i, insn, state| {
                 if i == decision.compare {
-                    let mut places = (0..insn.op_count().min(2))
-                        .map(|op| of_operand(&mut info, insn, op, state));
-                    found |= places.all(|place| place.is_none_or(|place| self.is_same(place)));
+                    let places = (0..insn.op_count().min(2))
+                        .filter_map(|op| of_operand(&mut info, insn, op, state));
+                    let mut all = places.map(|place| self.is_same(place));
+                    let known = all.try_fold(Lost::Repeated, |lost, is_same| match is_same {
+                        Some(true) => Some(lost),
+                        Some(false) => None,
+                        None => Some(Lost::Effort),
+                    });
+                    found = found.or(known);
                 }
             });
         }
@@ -78,8 +86,8 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
     }
 
     /// Whether a place has the value again that it had at the cycle's last beginning: it comes from what stays the same only. Others
-    /// may write what others know.
-    fn is_same(&mut self, place: Place) -> bool {
+    /// may write what others know. `None`: that isn't known.
+    fn is_same(&mut self, place: Place) -> Option<bool> {
         let a = self.a;
         let changes = |values: &mut Lazy<'x>, def: Def| {
             Some(match def.place() {
@@ -96,9 +104,7 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
                 },
             })
         };
-        let end = self.values.at_end(place);
-        let changed = end.and_then(|end| self.values.depends(end, changes));
-        // Without an answer it may be.
-        changed != Some(true)
+        let end = self.values.at_end(place)?;
+        Some(!self.values.depends(end, changes)?)
     }
 }

@@ -20,7 +20,7 @@ pub(super) enum Why {
     TestInIterations,
     OthersBetween,
     SeveralTests,
-    Repeated,
+    Again(Lost),
     BeginsBeforeTest,
     /// The loop whose bounds it has, has none.
     NoShare,
@@ -36,6 +36,8 @@ pub(super) enum Lost {
     NoShare,
     OtherWays,
     Repeated,
+    /// Whether it is repeated isn't known.
+    Effort,
     TooMany,
     OthersBefore,
     Untested,
@@ -51,9 +53,6 @@ pub(super) enum Endless {
     Apart,
     Undecided,
 }
-
-/// Of loops whose iterations begin without what begins the loop.
-const REPEATED: &str = "it is repeated without its test";
 
 impl Why {
     /// The same in words.
@@ -72,7 +71,7 @@ impl Why {
             Why::TestInIterations => "its test is in the cycle of its iterations",
             Why::OthersBetween => "another construct stands between its division and the loop",
             Why::SeveralTests => "its diverging branch exists several times",
-            Why::Repeated => REPEATED,
+            Why::Again(lost) => lost.told(),
             Why::BeginsBeforeTest => "its iterations begin in front of its test",
             Why::NoShare => "the loop whose bounds it has has no probe",
             Why::Shares(id, lost) => {
@@ -89,7 +88,10 @@ impl Lost {
         match self {
             Lost::NoShare => "its bounds are those of a loop without probe",
             Lost::OtherWays => "it has no test of its own, and other paths lead to it",
-            Lost::Repeated => REPEATED,
+            Lost::Repeated => "it is repeated without its test",
+            Lost::Effort => {
+                "its function is too large to tell whether it is repeated without its test"
+            }
             Lost::TooMany => "too many loops have the same bounds and one test",
             Lost::OthersBefore => "it has no test of its own, and other code stands before it",
             Lost::Untested => "its test wasn't found",

@@ -135,6 +135,52 @@ int main(int argc, char **argv) {
     assert!(counted > 0, "all are listed without probe");
 }
 
+/// Whether a loop is repeated without its test is told by values that are followed. What would take too long is listed with that reason.
+#[test]
+fn loops_in_functions_that_are_too_large_to_follow_are_listed() {
+    let source = r#"double a[200][24], v[400], w[400];
+__attribute__((noinline)) void touch(int k) { w[k] += 1; }
+__attribute__((noinline)) void repeat(long n, int m, int reps) {
+  #pragma omp parallel
+  for (int r = 0; r < reps; r++) {
+    #pragma omp for schedule(static) nowait
+    for (long i = 2; i < n; i += 3) {
+      double s = 0;
+      for (int j = 0; j < m; j++) s += a[i][j] * w[j];
+      v[i] = s;
+    }
+    if (m > 100) touch(7);
+    __asm__ volatile(".rept BRANCHES\n test %%eax, %%eax\n je 7f\n inc %%ecx\n 7:\n .endr" ::: "rax", "rcx");
+    #pragma omp for
+    for (long i = 2; i < n; i += 2) {
+      double s = 0;
+      for (int j = 0; j < m; j++) s += a[i][j] * w[j];
+      v[i] = s;
+    }
+    if (m > 100) touch(7);
+    #pragma omp for nowait
+    for (long i = 1; i < n - 1; i += 2) v[i] = w[i] * 2 + 1;
+  }
+}
+int main(int argc, char **argv) { repeat(argc * 100, argc * 10, 2); }
+"#;
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let (file, program) = (folder.path().join("t.c"), folder.path().join("program"));
+    let repeated = "it is repeated without its test";
+    let unknown = "its function is too large to tell whether it is repeated without its test";
+    for (branches, wanted) in [("10", repeated), ("60000", unknown)] {
+        let source = source.replace("BRANCHES", branches);
+        std::fs::write(&file, source).expect("there is room for a source");
+        compile("gcc", "-O2", &file, &program);
+        let scan = Scan::of(&program);
+        let loops = scan.sites.iter().filter(|s| s.construct == "loop");
+        let reasons: BTreeSet<&str> = loops.filter_map(|s| s.reason.as_deref()).collect();
+        let both = [repeated, unknown].map(|why| reasons.contains(why));
+        let expected = [repeated, unknown].map(|why| why == wanted);
+        assert_eq!(both, expected, "{branches} branches: {reasons:?}");
+    }
+}
+
 /// Loops of one length whose cycles are unrolled: gcc tests once for all of them, and what is left over stands in front of the cycles.
 #[test]
 fn unrolled_loops_with_one_test_are_all_counted() {
