@@ -229,6 +229,7 @@ fn find_in(command: &OsStr, path: &OsStr) -> Result<PathBuf> {
     if command.as_encoded_bytes().contains(&b'/') {
         let file = PathBuf::from(command);
         anyhow::ensure!(file.exists(), "there is no program {shown}");
+        anyhow::ensure!(!file.is_dir(), "{shown} is a folder, not a program");
         anyhow::ensure!(is_executable(&file), "{shown} is not an executable file");
         return Ok(file);
     }

@@ -22,7 +22,7 @@ const LARGEST_SOURCE: u64 = 4 << 20;
 /// The options of a page.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PageArgs {
-    /// Write the report to this file as one HTML page that needs no network; `report` then prints nothing
+    /// Write the report to this file as one HTML page that needs no network
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// With --html: show no lines of source files

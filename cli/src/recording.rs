@@ -349,7 +349,7 @@ pub(crate) fn forecast(runs: usize, mean_s: Option<f64>) -> String {
             mean * runs as f64
         ),
         None if runs > 1 => format!(
-            "{runs} runs; the first shows how long they take, a run given by --from would say it before"
+            "{runs} runs; how long they take is known after the first one, or now with --from RUN"
         ),
         None => format!("{runs} run"),
     }

@@ -380,6 +380,7 @@ fn running(a: &Running, b: &Running) -> Running {
     let not_running_s = a.not_running_s + b.not_running_s;
     Running {
         threads: a.threads + b.threads,
+        processes: a.processes + b.processes,
         processors: None, // how many of these are the same is not known
         limit: None,
         stolen_s: None,

@@ -3,7 +3,7 @@
 use super::{Picture, Row};
 use crate::output;
 use ompfuse_report::view::table::Column;
-use ompfuse_report::words::units::{count, percent, seconds};
+use ompfuse_report::words::units::{count, percent, seconds, several};
 use std::collections::BTreeMap;
 
 impl Picture {
@@ -18,9 +18,9 @@ impl Picture {
             format!(" · shares of {} on record", seconds(s))
         });
         format!(
-            "{} · {} threads · {:.1} s{base}{lost}",
+            "{} · {} · {:.1} s{base}{lost}",
             processes.join(", "),
-            self.threads,
+            several(self.threads as u64, "thread"),
             self.seconds
         )
     }

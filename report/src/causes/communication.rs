@@ -53,11 +53,14 @@ fn add(found: &mut Found<'_>, part: &crate::model::StatePart, times: f64) {
         found.add(LossKind::Communication, part.parallel, seconds, cause);
     }
     let ns = part.ns - late_ns;
+    // Who comes late to the first call has not worked yet.
+    let name = (found.summary.sites.get(site as usize)).and_then(|s| s.detail.as_deref());
+    let is_first = name.is_some_and(|name| name.starts_with("MPI_Init"));
     let cause = Cause::Communication {
         at: id,
         calls: part.count,
         call_s: ns as f64 * NS / part.count.max(1) as f64,
-        busiest: busiest(found.account),
+        busiest: busiest(found.account).filter(|_| !is_first),
     };
     found.add(
         LossKind::Communication,

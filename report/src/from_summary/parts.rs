@@ -4,7 +4,7 @@ use super::{NS, pid};
 use crate::model::{EventState, Grain, RegionCount, RegionCounts, Running};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
-use ompfuse_fuse::run::RegionParts;
+use ompfuse_fuse::run::{ProcessInfo, RegionParts};
 use ompfuse_fuse::summary::{EventOrigin, Summary};
 use std::collections::BTreeMap;
 
@@ -69,12 +69,13 @@ pub(super) fn running(summary: &Summary) -> Option<Running> {
     if wanted < TOO_SHORT_NS {
         return None;
     }
-    let threads: u64 = summary.own.iter().map(|o| o.threads).sum();
+    let (threads, processes) = at_once(summary);
     let share = |ns: u64| ns as f64 / wanted as f64;
     let queued = queued_at_work_ns(summary).map(|threads| threads.iter().sum::<u64>());
     let without = queued.map(|queued| queued.min(not_running));
     Some(Running {
         threads: threads.max(1),
+        processes,
         processors: summary.processors,
         limit: summary.limit,
         stolen_s: summary.stolen_s,
@@ -86,6 +87,19 @@ pub(super) fn running(summary: &Summary) -> Option<Running> {
         queued_s: queued_ns(summary).map(|ns| ns as f64 * NS),
         is_starved: without.is_some_and(|ns| share(ns) >= STARVED),
     })
+}
+
+/// The most threads at once, and in how many processes.
+fn at_once(summary: &Summary) -> (u64, u64) {
+    let processes = summary.runs.first().map_or(&[][..], |r| &r.processes);
+    let threads = summary.own.iter().map(|o| o.threads);
+    let spans = processes.iter().map(ProcessInfo::own_span);
+    let all: Vec<((i64, i64), u64)> = spans.zip(threads).collect();
+    let at = |&((moment, _), _): &((i64, i64), u64)| {
+        let there = (all.iter()).filter(|((begin, end), _)| (*begin..*end).contains(&moment));
+        there.fold((0, 0), |(threads, count), of| (threads + of.1, count + 1))
+    };
+    all.iter().map(at).max().unwrap_or((0, 0))
 }
 
 /// Share of the machine's processor time that the hypervisor took during the run. `None`: not known.

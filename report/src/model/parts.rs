@@ -58,8 +58,11 @@ pub struct RegionCount {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Running {
-    /// The most threads at once, the sum of all processes.
+    /// The most threads at once, the sum of all processes that there were then.
     pub threads: u64,
+    /// In how many processes they were; 0 in older reports.
+    #[serde(default)]
+    pub processes: u64,
     /// Number of processors that the program could use at once, by its affinity mask and the quota of its control group; null
     /// if not known.
     pub processors: Option<f64>,

@@ -23,8 +23,20 @@ const NEAR: f64 = 0.05;
 
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
-    told(report, loss.loss, &loss.cause)
+    let told = told(report, loss.loss, &loss.cause);
+    match loss.cause {
+        // Else the calls' sum would be less than what is lost.
+        Cause::Communication { calls, call_s, .. }
+            if loss.seconds > WITH_IDLE * calls as f64 * call_s =>
+        {
+            told + "; other threads have nothing to do meanwhile"
+        }
+        _ => told,
+    }
 }
+
+/// A loss that is longer than its calls by more has threads in it that idle.
+const WITH_IDLE: f64 = 1.05;
 
 fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
     let words = match cause {

@@ -1,6 +1,6 @@
 //! Whether threads had processors.
 
-use super::units::percent;
+use super::units::{percent, several};
 use crate::model::Running;
 use ompfuse_fuse::summary::ProcessorLimit;
 
@@ -28,13 +28,13 @@ fn starved(running: &Running) -> String {
     let why = why.unwrap_or_else(|| match running.processors {
         Some(n) => format!(
             "{} may use {}, and {}",
-            threads(running.threads),
+            several(running.threads, "thread"),
             said(n),
             taken(running.threads, n)
         ),
         None => format!(
             "{}; how many processors there were is not known",
-            threads(running.threads)
+            several(running.threads, "thread")
         ),
     });
     format!(
@@ -71,13 +71,6 @@ pub(super) fn shared(
         }
         None => format!("{threads} threads share {n}"),
     })
-}
-
-fn threads(number: u64) -> String {
-    match number {
-        1 => "1 thread".to_owned(),
-        n => format!("{n} threads"),
-    }
 }
 
 fn said(processors: f64) -> String {

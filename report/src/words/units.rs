@@ -15,6 +15,14 @@ pub fn seconds(s: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// So many of something, such as `1 thread` or `8 threads`.
+pub fn several(n: u64, one: &str) -> String {
+    match n {
+        1 => format!("1 {one}"),
+        n => format!("{} {one}s", count(n)),
+    }
+}
+
 /// A count with a fitting unit: `999`, `1.23 k`, `45.6 M`.
 pub fn count(n: u64) -> String {
     if n < 10_000 {

@@ -60,9 +60,12 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
             false => headline(report, account, large.is_empty()),
         },
         losses: large.iter().map(|l| told(report, l)).collect(),
-        efficiencies: (account.efficiencies.as_ref())
-            .filter(|_| !is_plain)
-            .map(efficiencies),
+        efficiencies: (account.efficiencies.as_ref()).filter(|_| !is_plain).map(
+            |e| match is_starved {
+                true => efficiencies(e) + "; it counts time without a processor as work",
+                false => efficiencies(e),
+            },
+        ),
         hint: match is_plain {
             true => functions(report),
             false => hint(account),

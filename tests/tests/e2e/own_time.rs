@@ -279,3 +279,25 @@ fn what_a_later_library_takes_is_taken_out() {
     assert!(ours[0] > 0 && ours[0] < end - begin, "{ours:?}");
     assert_eq!(ours[1], 0);
 }
+
+/// Processes that ran one after the other have no more threads at once than one of them.
+#[test]
+fn threads_at_once_are_those_of_processes_at_once() {
+    let source = "int main(void) {\n#pragma omp parallel num_threads(2)\n\
+                  for (volatile long i = 0; i < 60000000; i++) {}\nreturn 0; }";
+    let program = compile::compile(source, "gcc -O1 -fopenmp").expect("gcc is there");
+    let shown = program.path.display();
+    for (script, wanted) in [
+        (format!("{shown}; {shown}; {shown}"), [2, 1]),
+        (format!("{shown} & {shown} & wait"), [4, 2]),
+    ] {
+        let out = tempfile::tempdir().expect("there is room for a recording");
+        let recorded = table::record("sh".as_ref(), &["-c", &script], 2, out.path(), &[]);
+        recorded.ok(&script);
+        let run = table::runs(out.path()).pop().expect("a run was recorded");
+        let report = command::json([Path::new("report"), &run, Path::new("--format=json")]);
+        let running = &report["running"];
+        let at_once = ["threads", "processes"].map(|k| number(&running[k]));
+        assert_eq!(at_once, wanted, "{script}: {running:#}");
+    }
+}

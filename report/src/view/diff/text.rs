@@ -6,7 +6,7 @@ use crate::compare::{Diff, Finding, Pair, Quantity};
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::words;
-use crate::words::units::{percent, seconds};
+use crate::words::units::{percent, seconds, several};
 
 /// The comparison as text, lines ending in a line feed.
 pub fn text(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
@@ -68,10 +68,11 @@ impl View {
 
     fn verdict(&self, diff: &Diff) -> String {
         let side = |name: &str, info: &crate::compare::SideInfo| {
-            let runs = if info.runs == 1 { "run" } else { "runs" };
             let line = format!(
-                "{name}  {} · {} {runs} · {} threads",
-                info.name, info.runs, info.threads
+                "{name}  {} · {} · {}",
+                info.name,
+                several(info.runs as u64, "run"),
+                several(info.threads as u64, "thread")
             );
             self.paint
                 .with("2", table::front(&line, self.width).trim_end())

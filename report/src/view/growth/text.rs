@@ -5,7 +5,7 @@ use crate::model::growth::{GrowthInterval, GrowthReport, Phase};
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::view::text::TextOptions;
-use crate::words::units::{percent, seconds};
+use crate::words::units::{percent, seconds, several};
 use crate::words::{self, series_location};
 use ompfuse_format::Construct;
 
@@ -46,8 +46,8 @@ impl View {
         }
         let end_s = report.intervals.last().map_or(0.0, |i| i.end_s);
         let facts = format!(
-            "  {} threads · {} · {}",
-            report.threads,
+            "  {} · {} · {}",
+            several(report.threads.into(), "thread"),
             seconds(end_s),
             words::growth_intervals(report)
         );

@@ -13,7 +13,7 @@ mod whats;
 use super::Keys;
 use crate::Report;
 use crate::units::{Gather, Units};
-use crate::words::units::{count, percent, seconds};
+use crate::words::units::{count, percent, seconds, several};
 use bins::Scale;
 use encode::Columns;
 use lanes::Reading;
@@ -278,8 +278,8 @@ fn told(drawn: &Drawn) -> Vec<String> {
     let lanes = &drawn.lanes;
     let ns = |ns: u64| seconds(ns as f64 / 1e9);
     let mut told = vec![format!(
-        "{} threads over {}, {} spans of time.",
-        lanes.len(),
+        "{} over {}, {} spans of time.",
+        several(lanes.len() as u64, "thread"),
         ns((drawn.end - drawn.begin).max(0) as u64),
         count(drawn.spans)
     )];

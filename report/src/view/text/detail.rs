@@ -12,7 +12,7 @@ use crate::view::html::rows::{Row, rows};
 use crate::view::lines::Merged;
 use crate::view::table::{Column, wrap};
 use crate::view::{html::terms, lines, paint};
-use crate::words::units::{self as numbers_of, count, percent, seconds};
+use crate::words::units::{self as numbers_of, count, percent, seconds, several};
 use crate::words::{self, kind, location, transfer};
 
 /// Callers, sites and threads that are listed.
@@ -152,7 +152,7 @@ fn numbers(row: &Row<'_>, options: TextOptions) -> String {
     let probes = region.probes_share.filter(|&s| s >= 0.001);
     times.extend(probes.map(|s| format!("probes about {}", percent(s))));
     lines.push(times.join(" · "));
-    let mut counts = vec![format!("{} executions", count(region.executions))];
+    let mut counts = vec![several(region.executions, "execution")];
     if region.xus > 0 {
         counts.push(format!("{} execution units (XUs)", count(region.xus)));
     }
@@ -184,9 +184,9 @@ fn numbers(row: &Row<'_>, options: TextOptions) -> String {
     if let Some(imbalance) = row.imbalance() {
         let spread = &region.spread;
         lines.push(format!(
-            "imbalance {} over {} threads: least work {}, mean {}, most {}",
+            "imbalance {} over {}: least work {}, mean {}, most {}",
             percent(imbalance),
-            spread.threads,
+            several(spread.threads.into(), "thread"),
             seconds(spread.min_s),
             seconds(spread.mean_s),
             seconds(spread.max_s)
@@ -245,7 +245,11 @@ fn overhead(row: &Row<'_>, options: TextOptions) -> Option<String> {
         Column::right("time"),
         Column::left("").leaves(1),
     ];
-    let title = format!("{} of {} threads", seconds(overhead.total_s), overhead.team);
+    let title = format!(
+        "{} of {}",
+        seconds(overhead.total_s),
+        several(overhead.team.into(), "thread")
+    );
     let text = titled("Overheads", &title, options);
     Some(
         text + &laid_out(

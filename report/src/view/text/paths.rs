@@ -3,7 +3,7 @@
 use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{CallPath, Region, Report};
 use crate::view::table::{Column, wrap};
-use crate::words::units::{count, percent};
+use crate::words::units::{count, percent, several};
 use crate::words::{called_from, kind, location};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,7 +132,7 @@ fn cells(
     let (name, place) = match region {
         Some(region) => (kind(region), location(region)),
         None if path.parent.is_none() => (
-            format!("[program: {} threads]", report.threads),
+            format!("[program: {}]", several(report.threads.into(), "thread")),
             String::new(),
         ),
         None => ("unknown place".to_owned(), String::new()),

@@ -109,7 +109,11 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
             processors: Some(n),
             limit,
         } if *threads as f64 > *n => {
-            let fewer = format!("set OMP_NUM_THREADS={}", (n.floor() as u64).max(1));
+            let processes = report.running.as_ref().map_or(1, |r| r.processes.max(1));
+            let fewer = match n.floor() as u64 / processes {
+                0 if processes > 1 => "start fewer processes at once".to_owned(),
+                n => format!("set OMP_NUM_THREADS={}", n.max(1)),
+            };
             match limit {
                 Some(ProcessorLimit::Binding) => {
                     format!("bind them to more (OMP_PLACES, OMP_PROC_BIND), or {fewer}")
