@@ -14,9 +14,6 @@ const ENDING: &str = ".json.gz";
 /// The baselines in a folder, or in `REVISION:FOLDER`.
 pub(crate) fn baselines(given: &str, progress: Progress<'_>) -> Result<Vec<Named>> {
     let found = match given.split_once(':') {
-        _ if Path::new(given).is_file() => bail!(
-            "cannot read {given}: it is a file; give a folder of baselines, or REVISION:FOLDER"
-        ),
         _ if Path::new(given).exists() => of_folder(Path::new(given), progress)?,
         Some((revision, folder)) => of_branch(revision, folder, progress)?,
         None => bail!(

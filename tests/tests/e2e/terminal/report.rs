@@ -117,7 +117,7 @@ fn a_region_is_shown_alone() {
             .text();
         assert!(text.starts_with(&format!("#{id} ")), "{text}");
         let executions = region["executions"].as_u64().expect("a number");
-        assert!(text.contains(&format!("{executions} executions")), "{text}");
+        assert!(text.contains(&format!("{executions} execution")), "{text}");
         if region["xus"].as_u64() > Some(1) {
             for section in [
                 "Threads",
