@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         coverage.with_probe,
         coverage.constructs(),
         if reproduced {
-            "; made again, it is the same"
+            "; patched again, the original gives the same bytes"
         } else {
             "; another version of ompfuse made it, so that what its probes read can't be compared"
         }
