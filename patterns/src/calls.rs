@@ -4,6 +4,7 @@ use crate::{Entry, PatternError, Runtime, Settable, handed};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -198,7 +199,7 @@ impl Entry {
 }
 
 /// MPI's functions by their names in lower case, and all others by theirs.
-static BY_NAME: LazyLock<HashMap<String, &'static Entry>> = LazyLock::new(|| {
+static BY_NAME: LazyLock<FxHashMap<String, &'static Entry>> = LazyLock::new(|| {
     let name = |e: &Entry| match e.family() {
         Some(Family::Mpi) => e.symbol.to_ascii_lowercase(),
         _ => e.symbol.clone(),

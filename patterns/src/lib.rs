@@ -15,8 +15,8 @@ pub use settable::Settable;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{self, NO_ARG, Probe};
 use ompfuse_format::site::Edge;
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// A value that inlined shapes are built on.
@@ -202,7 +202,7 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     .collect()
 });
 
-static BY_SYMBOL: LazyLock<HashMap<&'static str, &'static Entry>> =
+static BY_SYMBOL: LazyLock<FxHashMap<&'static str, &'static Entry>> =
     LazyLock::new(|| ENTRIES.iter().map(|e| (e.symbol.as_str(), e)).collect());
 
 /// Every known entry point of an OpenMP runtime.

@@ -2,17 +2,18 @@
 
 use super::super::Module;
 use super::super::cfg::Body;
+use super::super::graph::post_order;
 use super::lift::{self, Part};
 use super::refinement::{Learnt, Refinement};
 use super::slots::Slot;
 use super::step::{Exposed, Names, Step};
 use super::uses::is_call;
 use super::value::{State, Value};
-use super::work::{Order, Work};
 use crate::thunk::{returns, through};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use ompfuse_patterns::Query;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// The states of a function, by block; those within a block are computed on demand. The default knows nothing of any.
 #[derive(Debug, Default)]
@@ -216,6 +217,19 @@ pub(super) fn called(module: &Module<'_>, insn: &Instruction, state: &State) -> 
     }
 }
 
+/// A function's blocks, each after those that lead to it, but for what leads back; and their places among them. Compilers put code that is
+/// seldom executed last: who went by addresses would follow the rest of a function once more for every piece of it.
+fn order(body: &Body) -> (Vec<usize>, Vec<usize>) {
+    let edge = |block: usize, n: usize| body.following(block).nth(n);
+    let mut order = post_order(body.blocks.len(), &body.roots, edge);
+    order.reverse();
+    let mut places = vec![0; body.blocks.len()];
+    for (place, &block) in order.iter().enumerate() {
+        places[block] = place;
+    }
+    (order, places)
+}
+
 /// Of each block, whether it has a call that may ask for a number.
 fn asking(module: &Module<'_>, body: &Body) -> Vec<bool> {
     let mut asking = vec![false; body.blocks.len()];
@@ -257,7 +271,7 @@ impl Flow {
             true => (0..body.blocks.len()).map(refinement).collect(),
             false => Vec::new(),
         };
-        let order = Order::of(body);
+        let order = order(body);
         let mut exposed = Exposed::default();
         loop {
             let mut step = Step::new(module, exposed, &names);
@@ -287,21 +301,22 @@ impl Flow {
     fn pass(
         body: &Body,
         refinements: &[Option<Refinement>],
-        order: &Order,
+        (order, places): &(Vec<usize>, Vec<usize>),
         step: &mut Step<'_, '_>,
     ) -> (Vec<Option<State>>, Option<(u64, u64)>) {
         let mut merged = None;
         let mut starts: Vec<Option<State>> = vec![None; body.blocks.len()];
-        let mut work = Work::new(order);
+        let mut work = BTreeSet::new();
         for (i, &root) in body.roots.iter().enumerate() {
             starts[root] = Some(if i == 0 {
                 State::entry()
             } else {
                 State::unknown()
             });
-            work.add(root);
+            work.insert(places[root]);
         }
-        while let Some(block) = work.take() {
+        while let Some(place) = work.pop_first() {
+            let block = order[place];
             let Some(mut state) = starts[block].clone() else {
                 continue;
             };
@@ -354,7 +369,7 @@ impl Flow {
                     }
                 };
                 if changed {
-                    work.add(to);
+                    work.insert(places[to]);
                 }
             }
         }

@@ -11,6 +11,5 @@ pub(crate) mod slots;
 pub(super) mod step;
 pub(crate) mod uses;
 pub(crate) mod value;
-mod work;
 
 pub(super) use flags::{Flags, mask};

@@ -11,7 +11,7 @@ const OFFSET: u64 = (1 << 48) - 1;
 /// A place on the stack: the stack pointer at the function's beginning (base 0), or behind one of its realignments (other
 /// bases), plus an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Slot(pub(super) u64);
+pub(crate) struct Slot(u64);
 
 impl Slot {
     /// Where the stack pointer is with this number.
@@ -41,30 +41,16 @@ impl Slot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
     at: Slot,
-    word: u64,
-    kind: u8,
+    value: Value,
     size: u8,
 }
 
 impl Known {
-    fn new(at: Slot, value: Value, size: u8) -> Known {
-        let (kind, word) = value.pack();
-        Known {
-            at,
-            word,
-            kind,
-            size,
-        }
-    }
-
-    fn value(&self) -> Value {
-        Value::unpack(self.kind, self.word)
-    }
-
     /// What holds of it here and there.
     fn meet(&self, their: &Known, threads: Threads) -> Option<Known> {
-        let value = self.value().meet_of(threads.0, their.value(), threads.1);
-        (value != Value::Unknown).then(|| Known::new(self.at, value, self.size.min(their.size)))
+        let value = self.value.meet_of(threads.0, their.value, threads.1);
+        let (at, size) = (self.at, self.size.min(their.size));
+        (value != Value::Unknown).then_some(Known { at, value, size })
     }
 }
 
@@ -80,17 +66,17 @@ impl Slots {
     /// The value that begins exactly here, and its size.
     pub(crate) fn get(&self, at: Slot) -> Option<(Value, usize)> {
         let known = &self.0[self.find(at).ok()?];
-        Some((known.value(), usize::from(known.size)))
+        Some((known.value, usize::from(known.size)))
     }
 
-    /// The kinds of its values, as [`Value::pack`] numbers them.
-    pub(super) fn kinds(&self) -> impl Iterator<Item = u8> {
-        self.0.iter().map(|known| known.kind)
+    /// Its values.
+    pub(super) fn values(&self) -> impl Iterator<Item = Value> {
+        self.0.iter().map(|known| known.value)
     }
 
     /// Remembers a value of 1 to 8 bytes.
     pub(crate) fn insert(&mut self, at: Slot, value: Value, size: u8) {
-        let new = Known::new(at, value, size);
+        let new = Known { at, value, size };
         match self.find(at) {
             Ok(i) if self.0[i] == new => {}
             Ok(i) => Rc::make_mut(&mut self.0)[i] = new,

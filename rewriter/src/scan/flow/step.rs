@@ -177,7 +177,7 @@ impl<'m, 'a> Step<'m, 'a> {
                 self.write(state, insn, Part::Operand(0), value);
             }
             Mnemonic::Leave => {
-                state.regs.copy(4, 5);
+                state.regs.set(4, state.reg(5));
                 let value = Self::pop(state);
                 state.regs.set(5, value);
             }
@@ -283,7 +283,7 @@ impl<'m, 'a> Step<'m, 'a> {
                 state.regs.set(n, Value::Const(c & 0xffff_ffff));
             }
             (true, Some(n), value) => state.regs.set(n, value),
-            (true, None, _) => state.regs.forget(full.number()),
+            (true, None, _) => state.regs.set(full.number(), Value::Unknown),
         }
     }
 
@@ -310,9 +310,9 @@ impl<'m, 'a> Step<'m, 'a> {
         );
         let is_of_bytes = lift::size(insn, Part::Operand(0)) <= 1;
         self.divides |= by_threads;
-        state.regs.forget(0);
+        state.regs.set(0, Value::Unknown);
         if !is_of_bytes {
-            state.regs.forget(2);
+            state.regs.set(2, Value::Unknown);
         }
         if by_threads {
             let known = self.names.divisions.get(&insn.ip());

@@ -138,102 +138,33 @@ impl Value {
     }
 }
 
-/// The values of the general registers, by x86 number (rax 0 ... r15 15): kind and content apart, so that all sixteen
-/// are compared and copied in a few instructions.
+/// The values of the general registers, by x86 number (rax 0 ... r15 15).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Regs {
-    words: [u64; 16],
-    kinds: [u8; 16],
-}
-
-/// The queries, by the number that stands for them in a register's content.
-const QUERIES: [Query; 4] = [
-    Query::ThreadNum,
-    Query::NumThreads,
-    Query::TeamNum,
-    Query::NumTeams,
-];
-
-/// [`Regs::kinds`] of [`Value::Const`].
-const CONST: u8 = 1;
-/// [`Regs::kinds`] of [`Value::Stack`].
-const STACK: u8 = 2;
-
-/// Whether values of this kind are results of queries, or computed from them.
-fn is_queried(kind: u8) -> bool {
-    kind == 3 || kind >= 6
-}
-
-impl Value {
-    /// Kind and content. Equal values have equal ones.
-    pub(super) fn pack(self) -> (u8, u64) {
-        match self {
-            Value::Unknown => (0, 0),
-            Value::Const(c) => (CONST, c),
-            Value::Stack(slot) => (STACK, slot.0),
-            Value::Query(q) => (3, QUERIES.iter().position(|&k| k == q).unwrap_or(0) as u64),
-            Value::Callee(n) => (4, n as u64),
-            Value::Result(va) => (5, va),
-            Value::Quotient(va) => (6, va),
-            Value::Remainder(va) => (7, va),
-            Value::Derived(va) => (8, va),
-            Value::FromThread => (9, 0),
-            Value::FromThreads => (10, 0),
-            Value::FromBoth => (11, 0),
-        }
-    }
-
-    /// The value that [`Value::pack`] made this of.
-    pub(super) fn unpack(kind: u8, word: u64) -> Value {
-        match kind {
-            CONST => Value::Const(word),
-            STACK => Value::Stack(Slot(word)),
-            3 => Value::Query(QUERIES[word as usize & 3]),
-            4 => Value::Callee(word as usize),
-            5 => Value::Result(word),
-            6 => Value::Quotient(word),
-            7 => Value::Remainder(word),
-            8 => Value::Derived(word),
-            9 => Value::FromThread,
-            10 => Value::FromThreads,
-            11 => Value::FromBoth,
-            _ => Value::Unknown,
-        }
-    }
-}
+pub(crate) struct Regs([Value; 16]);
 
 impl Regs {
     /// A register's value.
     pub(crate) fn get(&self, n: usize) -> Value {
-        Value::unpack(self.kinds[n & 15], self.words[n & 15])
+        self.0[n & 15]
     }
 
     /// Gives a register a value.
     pub(crate) fn set(&mut self, n: usize, value: Value) {
-        (self.kinds[n & 15], self.words[n & 15]) = value.pack();
+        self.0[n & 15] = value;
     }
 
     /// The place that a register points to.
     pub(crate) fn slot(&self, n: usize) -> Option<Slot> {
-        (self.kinds[n & 15] == STACK).then_some(Slot(self.words[n & 15]))
-    }
-
-    /// Gives a register the value of another.
-    pub(crate) fn copy(&mut self, to: usize, from: usize) {
-        self.kinds[to & 15] = self.kinds[from & 15];
-        self.words[to & 15] = self.words[from & 15];
-    }
-
-    /// Forgets a register's value.
-    pub(crate) fn forget(&mut self, n: usize) {
-        self.kinds[n & 15] = 0;
-        self.words[n & 15] = 0;
+        match self.get(n) {
+            Value::Stack(at) => Some(at),
+            _ => None,
+        }
     }
 
     /// Forgets the values of registers, a bit for each.
     pub(crate) fn forget_all(&mut self, mut set: u16) {
         while set != 0 {
-            self.forget(set.trailing_zeros() as usize);
+            self.set(set.trailing_zeros() as usize, Value::Unknown);
             set &= set - 1;
         }
     }
@@ -241,22 +172,12 @@ impl Regs {
     /// Keeps what holds in both; tells whether that is less than before. `threads`: whose paths they are, if it is known.
     fn meet(&mut self, other: &Regs, threads: Threads) -> bool {
         let mut changed = false;
-        let (halves, _) = self.kinds.as_chunks::<8>();
-        let halves: [u64; 2] =
-            [0, 1].map(|half| halves.get(half).map_or(0, |h| u64::from_le_bytes(*h)));
-        for (half, mut known) in halves.into_iter().enumerate() {
+        for (mine, other) in self.0.iter_mut().zip(&other.0) {
             // Of most registers nothing is known.
-            while known != 0 {
-                let byte = known.trailing_zeros() as usize / 8;
-                known &= !(0xff << (8 * byte));
-                let n = 8 * half + byte;
-                if self.kinds[n] == other.kinds[n] && self.words[n] == other.words[n] {
-                    continue;
-                }
-                let mine = self.get(n);
-                let met = mine.meet_of(threads.0, other.get(n), threads.1);
-                changed |= met != mine;
-                self.set(n, met);
+            if *mine != Value::Unknown && mine != other {
+                let met = mine.meet_of(threads.0, *other, threads.1);
+                changed |= met != *mine;
+                *mine = met;
             }
         }
         changed
@@ -287,10 +208,7 @@ impl State {
     /// Nothing is known.
     pub(crate) fn unknown() -> State {
         State {
-            regs: Regs {
-                words: [0; 16],
-                kinds: [0; 16],
-            },
+            regs: Regs([Value::Unknown; 16]),
             slots: Slots::default(),
             thread: None,
         }
@@ -303,7 +221,8 @@ impl State {
 
     /// Whether a register, or a place on the stack, holds the result of a query, or what was computed from one.
     pub(crate) fn is_queried(&self) -> bool {
-        self.regs.kinds.iter().any(|&k| is_queried(k)) || self.slots.kinds().any(is_queried)
+        let mut all = self.regs.0.iter().copied().chain(self.slots.values());
+        all.any(Value::is_queried)
     }
 
     /// Two divisions whose quotients meet here, and whose remainders do too: lower address first.
@@ -350,33 +269,6 @@ mod tests {
         assert_eq!(start.meet_of(None, one, None), Value::Unknown);
         assert_eq!(tid.combine(Value::Unknown), Value::FromThread);
         assert_eq!(tid.combine(Value::Quotient(3)), Value::Derived(3));
-    }
-
-    #[test]
-    fn registers_keep_every_value() {
-        let mut state = State::unknown();
-        for value in [
-            Value::Unknown,
-            Value::Const(u64::MAX),
-            Value::Stack(Slot::base(2)),
-            Value::Query(Query::NumTeams),
-            Value::Query(Query::ThreadNum),
-            Value::Callee(7),
-            Value::Result(5),
-            Value::Quotient(6),
-            Value::Remainder(7),
-            Value::Derived(8),
-            Value::FromThread,
-            Value::FromThreads,
-            Value::FromBoth,
-        ] {
-            state.regs.set(3, value);
-            state.regs.copy(15, 3);
-            assert_eq!((state.reg(3), state.reg(15)), (value, value));
-            assert_eq!(state.is_queried(), value.is_queried(), "{value:?}");
-        }
-        state.regs.forget_all(1 << 3 | 1 << 15);
-        assert_eq!(state, State::unknown());
     }
 
     #[test]
