@@ -8,9 +8,9 @@ mod invariant;
 mod listed;
 mod rank_tests;
 
-use super::found::{Found, Place};
+use super::found::{Find, Found, Place};
 use super::why::Why;
-use super::{Analysis, NaturalLoop};
+use super::{Analysis, Basis, NaturalLoop, Rule};
 use crate::model::ProbeSpec;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::value::{State, Value};
@@ -20,8 +20,13 @@ use ompfuse_format::Construct;
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(super) const RULE: Rule = Rule {
+    basis: Basis::Numbers(|_, noticed| !noticed.strides.is_empty()),
+    find: |a, _| find(a).into_iter().map(Find::Begin).collect(),
+};
+
 /// The chunked static loops of a function.
-pub(super) fn find(a: &Analysis<'_, '_>) -> Vec<Found> {
+fn find(a: &Analysis<'_, '_>) -> Vec<Found> {
     let candidates = candidates(a);
     let cycles = Cycles::of(a, &candidates);
     let loops: Vec<(u64, Dealt<'_>)> = cycles

@@ -130,11 +130,28 @@ impl Found {
     }
 }
 
+/// What shapes find.
+pub(super) enum Find {
+    Begin(Found),
+    /// Where the next chunk begins of the loop that the call of a draft begins.
+    Next(usize, u64),
+    /// The end of the construct that the call of a draft begins.
+    End(usize, End),
+}
+
 /// Makes sites of what was found.
-pub(super) fn add(a: &Analysis<'_, '_>, all: Vec<Found>, drafts: &mut Vec<Draft>) {
+pub(super) fn add(a: &Analysis<'_, '_>, all: Vec<Find>, drafts: &mut Vec<Draft>) {
+    let mut begins = Vec::new();
+    for find in all {
+        match find {
+            Find::Begin(found) => begins.push(found),
+            Find::Next(begin, at) => add_chunks(a, begin, at, drafts),
+            Find::End(begin, end) => add_end(a, begin, end, drafts),
+        }
+    }
     let first = drafts.len();
-    drafts.extend(all.iter().map(|found| found.draft(a, first)));
-    for (n, found) in all.into_iter().enumerate() {
+    drafts.extend(begins.iter().map(|found| found.draft(a, first)));
+    for (n, found) in begins.into_iter().enumerate() {
         let begin = first + n;
         let why = found.why();
         let parts = drafts.len();
@@ -162,7 +179,7 @@ pub(super) fn add(a: &Analysis<'_, '_>, all: Vec<Found>, drafts: &mut Vec<Draft>
 }
 
 /// Adds the end of the construct that a draft begins.
-pub(super) fn add_end(a: &Analysis<'_, '_>, begin: usize, end: End, drafts: &mut Vec<Draft>) {
+fn add_end(a: &Analysis<'_, '_>, begin: usize, end: End, drafts: &mut Vec<Draft>) {
     let construct = drafts[begin].construct;
     let mut draft = Draft::new(0, construct, Edge::End);
     draft.function = a.function();
@@ -198,7 +215,7 @@ pub(super) fn add_end(a: &Analysis<'_, '_>, begin: usize, end: End, drafts: &mut
 }
 
 /// Adds the places where the next chunk of a call's loop begins.
-pub(super) fn add_chunks(a: &Analysis<'_, '_>, begin: usize, at: u64, drafts: &mut Vec<Draft>) {
+fn add_chunks(a: &Analysis<'_, '_>, begin: usize, at: u64, drafts: &mut Vec<Draft>) {
     drafts[begin].tell_chunks(true);
     let mut draft = Draft::new(at, drafts[begin].construct, Edge::Next);
     draft.function = a.function();

@@ -2,37 +2,41 @@
 //! goes from chunk to chunk itself, in a cycle between that call and `__kmpc_for_static_fini`. Its `sections` are a loop
 //! over section numbers, each of which is a chunk where the cycle goes from one to the next (`sections.rs`).
 
-mod sections;
+pub(super) mod sections;
 
-use super::{Analysis, NaturalLoop};
+use super::found::Find;
+use super::{Analysis, Basis, NaturalLoop, Rule};
 use crate::scan::draft::Draft;
 use crate::scan::flow::uses::is_call;
-use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 
-/// The places where the next chunk begins, with the numbers of the drafts that begin the loops. Where the cycle isn't found, all chunks
-/// of a thread are one unit.
-pub(super) fn find(a: &Analysis<'_, '_>, drafts: &[Draft]) -> Vec<(usize, u64)> {
-    let cycle_of = |begin: usize| match is_sections(&drafts[begin]) {
-        true => {
-            cycle(a, begin, drafts).filter(|c| sections::are_counted(a, drafts[begin].address, c))
-        }
-        false => chunk_cycle(a, begin, drafts),
+pub(super) const RULE: Rule = Rule {
+    basis: Basis::Call(is_chunked),
+    find: |a, drafts| next(a, drafts, is_chunked, chunk_cycle),
+};
+
+/// The cycle of the chunks, or sections, that a draft begins.
+type CycleOf = for<'x> fn(&'x Analysis<'_, '_>, usize, &[Draft]) -> Option<&'x NaturalLoop>;
+
+/// The places where the next chunk begins, of the calls that this is true of. Where the cycle isn't found, all chunks of a thread are one unit.
+fn next(
+    a: &Analysis<'_, '_>,
+    drafts: &[Draft],
+    is: fn(&Draft) -> bool,
+    cycle_of: CycleOf,
+) -> Vec<Find> {
+    let begins = (0..drafts.len()).filter(|&d| is(&drafts[d]));
+    let next = |d| {
+        let cycle = cycle_of(a, d, drafts)?;
+        Some(Find::Next(d, a.body.blocks[cycle.header].start))
     };
-    let chunked = (0..drafts.len()).filter(|&d| is_chunked(&drafts[d]) || is_sections(&drafts[d]));
-    let next = |begin| Some((begin, a.body.blocks[cycle_of(begin)?.header].start));
-    chunked.filter_map(next).collect()
+    begins.filter_map(next).collect()
 }
 
 /// Whether it begins a static loop with chunks.
-pub(super) fn is_chunked(draft: &Draft) -> bool {
+fn is_chunked(draft: &Draft) -> bool {
     let detail = draft.detail.as_deref().unwrap_or_default();
     draft.probe() == Some(Probe::StaticInit) && detail.starts_with("static, chunk")
-}
-
-/// Whether it begins clang's `sections`.
-pub(super) fn is_sections(draft: &Draft) -> bool {
-    draft.probe() == Some(Probe::StaticInit) && draft.construct == Construct::Sections
 }
 
 /// The cycle of a loop's chunks. Every chunk must pass its header once:

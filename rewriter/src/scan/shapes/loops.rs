@@ -11,13 +11,20 @@ use super::division::{
     self, Division, asks_again, asks_for_remainder, displaced, diverging, leaves_cycle, rank,
 };
 use super::ends::Own;
-use super::found::{Found, Place};
+use super::found::{Find, Found, Place};
 use super::why::Why;
-use super::{Analysis, NaturalLoop, Noticed, again, beyond, fused, repeated, shares};
+use super::{
+    Analysis, Basis, Decisions, NaturalLoop, Noticed, Rule, again, beyond, fused, repeated, shares,
+};
 use crate::scan::flow::value::Value;
 use ompfuse_format::Construct;
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const RULE: Rule = Rule {
+    basis: Basis::Numbers(possible),
+    find: |a, _| find(a).into_iter().map(Find::Begin).collect(),
+};
 
 /// A loop that a division begins.
 pub(super) struct Shape {
@@ -106,7 +113,7 @@ fn place_apart(a: &Analysis<'_, '_>, origin: usize, first: usize) -> usize {
 }
 
 /// Whether a division may begin a loop, or has to be listed: those of others don't ask for the remainder.
-pub(super) fn possible(noticed: &Noticed) -> bool {
+fn possible(_: &Decisions, noticed: &Noticed) -> bool {
     let asks = |pair: (Value, Value)| {
         matches!(
             pair,
@@ -118,7 +125,7 @@ pub(super) fn possible(noticed: &Noticed) -> bool {
 }
 
 /// The static loops of a function.
-pub(super) fn find(a: &mut Analysis<'_, '_>) -> Vec<Found> {
+fn find(a: &mut Analysis<'_, '_>) -> Vec<Found> {
     let divisions = a.noticed.divisions.iter();
     let divisions: BTreeMap<u64, Division> = divisions.map(|d| (d.insn.ip(), d.clone())).collect();
     let common = Common::of(a, &divisions);

@@ -1,30 +1,36 @@
 //! gcc's `master` and `masked`: a comparison of the thread's number with a constant, or code that looks the same.
 
 use super::ends::Own;
-use super::found::{Found, Place};
-use super::{Analysis, Decision};
+use super::found::{Find, Found, Place};
+use super::{Analysis, Basis, Decision, Rule};
 use crate::model::{ProbeSpec, Target};
 use crate::scan::calls;
+use crate::scan::draft::Draft;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::value::Value;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
+use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
 use std::collections::BTreeSet;
 
-/// The `master` blocks of a function; `chunks`: its loops with chunks, whose single iterations are asked for in the same way.
-pub(super) fn find(a: &Analysis<'_, '_>, chunks: &[Found]) -> Vec<Found> {
-    let begins = chunks.iter().map(|f| f.at);
-    let next = chunks.iter().flat_map(|f| f.next.iter().map(|n| n.0));
-    let chunks: BTreeSet<u64> = begins.chain(next).collect();
+pub(super) const RULE: Rule = Rule {
+    basis: Basis::Numbers(|decisions, _| decisions.values().any(|d| filter(d).is_some())),
+    find,
+};
+
+/// The `master` blocks of a function. Chunks of single iterations are asked for in the same way: they were found before.
+fn find(a: &mut Analysis<'_, '_>, drafts: &[Draft]) -> Vec<Find> {
+    let before = drafts[a.own..].iter().filter(|d| d.edge != Edge::End);
+    let known: BTreeSet<u64> = before.map(|d| d.address).collect();
     let all = a.decisions.iter().filter_map(|(&block, decision)| {
-        let is_chunk = chunks.contains(&a.body.insns[decision.compare].ip());
-        let filter = filter(decision).filter(|_| !is_chunk)?;
+        let is_known = known.contains(&a.body.insns[decision.compare].ip());
+        let filter = filter(decision).filter(|_| !is_known)?;
         let entered = entered(a, block, decision)?;
         let is_passed = a.post.parent(block) != Some(entered);
-        is_passed.then(|| found(a, block, decision, filter, entered))
+        is_passed.then(|| Find::Begin(found(a, block, decision, filter, entered)))
     });
     all.collect()
 }

@@ -29,7 +29,7 @@ use super::flow::lift::Effect;
 use super::flow::value::{State, Value};
 use super::graph::{Dominators, NaturalLoop};
 use ends::Closing;
-use found::Found;
+use found::{Find, Found};
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub(crate) struct Analysis<'m, 'a> {
     /// These calls, and the static loops' begins, by address.
     pub calls: BTreeMap<u64, Mark>,
     /// Conditional branches by block, with the comparison that decides.
-    pub decisions: BTreeMap<usize, Decision>,
+    pub decisions: Decisions,
     /// What else was noticed when every instruction was looked at once.
     pub noticed: Noticed,
     cycles: OnceCell<Vec<NaturalLoop>>,
@@ -77,6 +77,9 @@ pub(crate) struct Noticed {
     /// Blocks in which a multiple of the number of threads is added to something, ascending.
     pub strides: Vec<usize>,
 }
+
+/// Conditional branches by block, with the comparison that decides.
+type Decisions = BTreeMap<usize, Decision>;
 
 /// A conditional branch at a block's end and the comparison that it depends on.
 #[derive(Debug, Clone, Copy)]
@@ -114,18 +117,42 @@ impl Decision {
     }
 }
 
-/// Whether a function can hold inlined constructs: every shape is built on a value that the runtime returned
-/// (`queried`), or is a part of a construct that begins with a call.
-pub(crate) fn possible(queried: bool, drafts: &[Draft]) -> bool {
-    queried
-        || drafts.iter().any(|d| {
-            kmpc_chunks::is_chunked(d) || kmpc_chunks::is_sections(d) || single::lacks_end(d)
-        })
+/// The rules by which shapes are found, in the order in which they are looked for: begins of static loops end what is open.
+const RULES: &[Rule] = &[
+    loops::RULE,
+    chunked::RULE,
+    kmpc_chunks::RULE,
+    kmpc_chunks::sections::RULE,
+    single::RULE,
+    master::RULE,
+];
+
+/// Where a shape may be, and how it is found.
+struct Rule {
+    basis: Basis,
+    /// Finds all of a function; the drafts: its runtime calls, and what the rules before this one have found.
+    find: fn(&mut Analysis<'_, '_>, &[Draft]) -> Vec<Find>,
 }
 
-/// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already. `queried`:
-/// whether numbers that it asks for may be a construct's that gcc computes itself. Returns whether it matters that the
-/// function is `outlined`.
+/// What a shape is built on.
+enum Basis {
+    /// Numbers that the function asks for; whether they are used as they would have to be.
+    Numbers(fn(&Decisions, &Noticed) -> bool),
+    /// A call that begins the construct: whether this is one.
+    Call(fn(&Draft) -> bool),
+}
+
+/// Whether a function with these runtime calls can hold inlined constructs; `queried`: whether numbers that it asks for may be a
+/// construct's that gcc computes itself.
+pub(crate) fn possible(queried: bool, drafts: &[Draft]) -> bool {
+    RULES.iter().any(|rule| match rule.basis {
+        Basis::Numbers(_) => queried,
+        Basis::Call(begins) => drafts.iter().any(begins),
+    })
+}
+
+/// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already; `queried` as in
+/// [`possible`]. Returns whether it matters that the function is `outlined`.
 pub(crate) fn find(
     module: &Module<'_>,
     body: &Body,
@@ -134,46 +161,28 @@ pub(crate) fn find(
     drafts: &mut Vec<Draft>,
 ) -> bool {
     let (mut decisions, noticed) = look(module, body, flow);
-    // Nothing of it can be there: most functions only ask for numbers.
-    let asks = |d: &Decision| master::filter(d).is_some();
-    let nothing = !loops::possible(&noticed)
-        && noticed.strides.is_empty()
-        && !decisions.values().any(asks)
-        && !possible(false, drafts);
-    if nothing {
+    let may_be = |rule: &&Rule| match rule.basis {
+        Basis::Numbers(used) => queried && used(&decisions, &noticed),
+        Basis::Call(begins) => drafts.iter().any(begins),
+    };
+    // Most functions only ask for numbers.
+    let possible: Vec<&Rule> = RULES.iter().filter(may_be).collect();
+    if possible.is_empty() {
         return false;
     }
     for block in (0..body.blocks.len()).filter(|&b| !flow.is_queried(b)) {
         decisions.extend(decide(module, body, flow, block).map(|d| (block, d)));
     }
-    let parts = (decisions, noticed);
-    let mut analysis = Analysis::new(module, body, flow, outlined, parts, drafts);
-    let mut loops = Vec::new();
-    let mut chunks = Vec::new();
-    if queried {
-        loops = loops::find(&mut analysis);
-        chunks = chunked::find(&analysis);
+    let mut analysis = Analysis::new(module, body, flow, outlined, (decisions, noticed), drafts);
+    for rule in possible {
+        let found = (rule.find)(&mut analysis, drafts);
+        found::add(&analysis, found, drafts);
     }
-    let dealt = kmpc_chunks::find(&analysis, drafts);
-    let singles = single::find(&analysis, drafts);
-    let mut masters = Vec::new();
-    if queried {
-        masters = master::find(&analysis, &chunks);
-    }
-    found::add(&analysis, loops, drafts);
-    found::add(&analysis, chunks, drafts);
-    for (begin, at) in dealt {
-        found::add_chunks(&analysis, begin, at, drafts);
-    }
-    for (begin, end) in singles {
-        found::add_end(&analysis, begin, end, drafts);
-    }
-    found::add(&analysis, masters, drafts);
     analysis.asked.get()
 }
 
 /// Looks at every instruction once where values of queries may be met, and at the decisions there.
-fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (BTreeMap<usize, Decision>, Noticed) {
+fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (Decisions, Noticed) {
     let mut decisions = BTreeMap::new();
     let mut noticed = Noticed::default();
     for block in (0..body.blocks.len()).filter(|&b| flow.is_queried(b)) {
@@ -260,7 +269,7 @@ impl<'m, 'a> Analysis<'m, 'a> {
         body: &'m Body,
         flow: &'m Flow,
         outlined: bool,
-        (decisions, noticed): (BTreeMap<usize, Decision>, Noticed),
+        (decisions, noticed): (Decisions, Noticed),
         drafts: &[Draft],
     ) -> Self {
         let mark = |(draft, of): (usize, &Draft)| {

@@ -1,14 +1,20 @@
 //! gcc's `single`: its begin is a call, its end isn't.
 
-use super::Analysis;
 use super::ends::{End, Own};
+use super::found::Find;
 use super::why::Endless;
+use super::{Analysis, Basis, Rule};
 use crate::scan::draft::Draft;
 use crate::scan::flow::value::Value;
 use ompfuse_format::abi::Probe;
 
-/// The ends of a function's `single` constructs, with the numbers of the drafts that begin them.
-pub(super) fn find(a: &Analysis<'_, '_>, drafts: &[Draft]) -> Vec<(usize, End)> {
+pub(super) const RULE: Rule = Rule {
+    basis: Basis::Call(lacks_end),
+    find,
+};
+
+/// The ends of a function's `single` constructs.
+fn find(a: &mut Analysis<'_, '_>, drafts: &[Draft]) -> Vec<Find> {
     let all = drafts.iter().enumerate().filter(|(_, d)| lacks_end(d));
     let end = |(begin, draft): (usize, &Draft)| {
         let result = Value::Result(draft.address);
@@ -26,12 +32,12 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &[Draft]) -> Vec<(usize, End)> 
         if matches!(end, End::Nowhere(_)) {
             a.unmark(draft.address, begin);
         }
-        (begin, end)
+        Find::End(begin, end)
     };
     all.map(end).collect()
 }
 
 /// Whether it is a `single` whose end is no call: KMPC ends it with one.
-pub(super) fn lacks_end(draft: &Draft) -> bool {
+fn lacks_end(draft: &Draft) -> bool {
     draft.probe() == Some(Probe::SingleStart) && draft.is_gomp()
 }

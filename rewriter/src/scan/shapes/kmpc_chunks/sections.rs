@@ -2,17 +2,36 @@
 //! last. What the optimiser leaves of it is one section per round of a cycle if something in it begins with that first number, and
 //! grows by one in each round. Rounds that were peeled off or unrolled would leave another number, or grow it by more.
 
-use super::super::{Analysis, NaturalLoop};
+use super::super::{Analysis, Basis, NaturalLoop, Rule};
+use super::{cycle, next};
+use crate::scan::draft::Draft;
 use crate::scan::flow::lazy::{Edge, Lazy, Width};
 use crate::scan::flow::uses::Place;
 use crate::scan::flow::value::Value;
+use ompfuse_format::Construct;
+use ompfuse_format::abi::Probe;
 use std::collections::BTreeSet;
+
+pub(in super::super) const RULE: Rule = Rule {
+    basis: Basis::Call(is_sections),
+    find: |a, drafts| next(a, drafts, is_sections, counted),
+};
+
+/// The cycle each of whose rounds is one section.
+fn counted<'x>(a: &'x Analysis<'_, '_>, begin: usize, drafts: &[Draft]) -> Option<&'x NaturalLoop> {
+    cycle(a, begin, drafts).filter(|c| are_counted(a, drafts[begin].address, c))
+}
+
+/// Whether it begins clang's `sections`.
+fn is_sections(draft: &Draft) -> bool {
+    draft.probe() == Some(Probe::StaticInit) && draft.construct == Construct::Sections
+}
 
 /// The register with the fifth argument: where the first number's variable is.
 const LOWER: usize = 8;
 
 /// Whether every round of the cycle is one section; `begin`: the call that gives the thread its sections.
-pub(super) fn are_counted(a: &Analysis<'_, '_>, begin: u64, cycle: &NaturalLoop) -> bool {
+fn are_counted(a: &Analysis<'_, '_>, begin: u64, cycle: &NaturalLoop) -> bool {
     counters(a, begin, cycle).is_some_and(|counters| !counters.is_empty())
 }
 
