@@ -30,7 +30,7 @@ pub(crate) fn inline(
             begin(thread, site, entry::region(site), share);
         }
         Some(Probe::InlineLoopShare) => _ = share(thread, registers, register, site),
-        Some(Probe::InlineMaster) => master(thread, register, site),
+        Some(Probe::InlineMaster) => master(thread, registers, site),
         Some(Probe::InlineLoopAgain) => loop_again(thread, registers, site),
         Some(Probe::InlineChunk) => chunk(thread, registers, site),
         Some(Probe::InlineNextChunk) => {
@@ -256,13 +256,19 @@ fn dealt_to(thread: &Thread, construct: Construct, site: &SiteDesc) -> i64 {
 }
 
 /// `master`, or a user's test of the thread number: everybody counts it, who passes is in it.
-fn master(thread: &Thread, register: Option<u64>, site: &SiteDesc) {
+#[inline(always)]
+fn master(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let place = thread.place_of_next();
-    let number = register.map_or_else(
-        || thread_number(thread, site),
-        |value| i64::from(value as i32),
-    );
-    if number == entry::constants(site).param {
+    let register = |nth: usize| registers.get(usize::from(site.args[nth])).copied();
+    let value = |nth: usize| register(nth).map(|value| i64::from(value as i32));
+    let number = value(0).unwrap_or_else(|| thread_number(thread, site));
+    let param = entry::constants(site).param;
+    let filter = value(1).unwrap_or_else(|| match register(2) {
+        // SAFETY: the comparison behind the probe reads its operand there.
+        Some(base) => unsafe { entry::bound_at(site, base.wrapping_add(param as u64)) },
+        None => param,
+    });
+    if number == filter {
         thread.charge();
         thread.open(Construct::Master, entry::this(site), place, 0);
     }

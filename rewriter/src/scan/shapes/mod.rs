@@ -12,6 +12,7 @@ mod fused;
 mod kmpc_chunks;
 mod loops;
 mod master;
+mod operands;
 mod reach;
 mod repeated;
 mod several;

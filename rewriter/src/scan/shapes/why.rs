@@ -61,7 +61,7 @@ impl Why {
             Why::Uncompared => "its first chunk begins without a comparison",
             Why::SeveralEnds => "its chunks end in several places",
             Why::Unclear => "its comparison with the bound is of a form without probe",
-            Why::InMemory => "its bound is in memory that no register leads to",
+            Why::InMemory => "it is compared with memory that no register leads to",
             Why::Forms => "it has other forms that its chunks may be executed in",
             Why::Irreducible => "its chunks' cycle is entered in several places",
             Why::NotOurs => "a loop divided by hand, or in a form that is not gcc's",

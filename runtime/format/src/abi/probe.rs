@@ -102,7 +102,8 @@ probes! {
     /// `second`: loops with the same bounds that a thread without iterations passes unseen ([`followers`]). Of a
     /// `distribute` loop the number of teams divides.
     InlineLoopBegin = 40, "inline-loop-begin";
-    /// Inline. `args = [register]`: it holds the thread number; equal to `param`, the block is entered.
+    /// Inline. `args = [register, filter, base]`: if the register, which holds the thread number, is equal to the filter, the block is
+    /// entered. The filter is in a register, or in memory at `base + param`, or else it is `param`.
     InlineMaster = 41, "inline-master";
     /// Inline. The construct of site `region` ends here, if this thread is in it.
     InlineEnd = 42, "inline-end";
