@@ -11,6 +11,7 @@ mod found;
 mod fused;
 mod kmpc_chunks;
 mod loops;
+mod masked;
 mod master;
 mod operands;
 mod reach;
@@ -126,6 +127,7 @@ const RULES: &[Rule] = &[
     kmpc_chunks::sections::RULE,
     single::RULE,
     master::RULE,
+    masked::RULE,
 ];
 
 /// Where a shape may be, and how it is found.
