@@ -74,66 +74,6 @@ impl Analysis<'_, '_> {
                     && !block.succs.iter().any(repeats)
             })
     }
-
-    /// Where the code that follows the construct begins in each of its copies. The side that passes the construct by
-    /// consists of that code alone, and every path through the construct ends with the same instructions.
-    pub(super) fn before_copies(&self, fork: usize) -> Option<Vec<u64>> {
-        let &[a, b] = &self.body.blocks[fork].succs[..] else {
-            return None;
-        };
-        [(a, b), (b, a)].into_iter().find_map(|(passes, enters)| {
-            let copy = self.straight(passes)?;
-            let entered = self.side(fork, enters);
-            let exits = entered
-                .iter()
-                .filter(|&b| !matches!(self.body.blocks[b].exit, Exit::None | Exit::Dead));
-            exits
-                .map(|b| self.match_back(b, &copy))
-                .collect::<Option<Vec<u64>>>()
-        })
-    }
-
-    /// The instructions from a block to the function's end, if no branch is between.
-    fn straight(&self, block: usize) -> Option<Vec<Instruction>> {
-        let mut out = Vec::new();
-        let mut at = block;
-        while out.len() < MAX_COPY {
-            let insns = self.body.block_insns(at);
-            out.extend(insns.iter().filter(|i| i.mnemonic() != Mnemonic::Nop));
-            match (self.body.blocks[at].exit, &self.body.blocks[at].succs[..]) {
-                (Exit::None, &[next]) => at = next,
-                (Exit::Return | Exit::Tail(_), []) => return Some(out),
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    /// Where the instructions before a block's end, and `copy`, become the same.
-    fn match_back(&self, block: usize, copy: &[Instruction]) -> Option<u64> {
-        let mut at = block;
-        let mut left = copy.iter().rev().peekable();
-        loop {
-            for insn in self.body.block_insns(at).iter().rev() {
-                if insn.mnemonic() == Mnemonic::Nop {
-                    continue;
-                }
-                if left.next()? != insn {
-                    return None;
-                }
-                if left.peek().is_none() {
-                    return Some(insn.ip());
-                }
-            }
-            let &[before] = &self.body.blocks[at].preds[..] else {
-                return None;
-            };
-            if self.body.blocks[before].succs.len() != 1 {
-                return None;
-            }
-            at = before;
-        }
-    }
 }
 
 /// Whether it sets a register to 0, as for a result.

@@ -112,9 +112,7 @@ impl Analysis<'_, '_> {
         }
         // Paths don't join: what follows the construct, if anything, exists once for each.
         if self.repeats_code(fork, &ways) {
-            return self
-                .before_copies(fork)
-                .map_or(End::Nowhere(Endless::Copies), End::Probes);
+            return End::Nowhere(Endless::Copies);
         }
         if ways.open.is_empty() {
             let places = ways.returns.iter().map(|&b| self.exit_address(b)).collect();

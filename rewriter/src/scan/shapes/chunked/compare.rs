@@ -111,7 +111,6 @@ fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool
         if found || !cycle.blocks.contains(&block) {
             return false;
         }
-        let reports = is_overflows(a, block);
         a.visit(block, |i, insn, state| {
             let vector = (0..insn.op_count()).any(|n| {
                 insn.op_kind(n) == OpKind::Register && insn.op_register(n).is_vector_register()
@@ -123,26 +122,11 @@ fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool
             let base = dataflow::number(insn.memory_base());
             let own = base.is_some_and(|r| matches!(state.reg(r), Value::Stack(_)));
             let works = is_call(insn) || vector || memory && !computes && !own;
-            found |= works && !reports && (block != first || i < compare);
+            found |= works && (block != first || i < compare);
         });
         block != cycle.header
     });
     found
-}
-
-/// Whether control comes to a block only where a sum or product has overflown: `-fsanitize=undefined` reports it there.
-fn is_overflows(a: &Analysis<'_, '_>, block: usize) -> bool {
-    let blocks = &a.body.blocks;
-    let [before] = blocks[block].preds[..] else {
-        return false;
-    };
-    a.body
-        .last(before)
-        .is_some_and(|insn| match insn.mnemonic() {
-            Mnemonic::Jno => insn.next_ip() == blocks[block].start,
-            Mnemonic::Jo => insn.near_branch_target() == blocks[block].start,
-            _ => false,
-        })
 }
 
 /// The constant that a chunk's start is compared with, as a first number that is no start; `None` if it is none.
