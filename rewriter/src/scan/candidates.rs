@@ -1,7 +1,8 @@
 //! Places that may be calls of the runtime, found in the bytes at memory speed; decoding confirms them later.
 
+use super::bytes::u32_at;
 use super::entries::Entries;
-use super::image::{Image, u32_at};
+use super::image::Image;
 use super::search::{self, Span};
 
 /// Addresses of bytes that may be the opcode of a call, jump or load that leads to the runtime, ascending.

@@ -3,11 +3,12 @@
 //! function is, what a call hands over to the runtime as an outlined function, and `main`. The rest stays unknown.
 
 use super::Module;
+use super::bytes::u64_at;
 use super::calls;
 use super::cfg::Body;
 use super::decode::Scratch;
-use super::decode::jump_table;
-use super::image::{Kind, u64_at};
+use super::decode::made;
+use super::image::Kind;
 use super::search::{self, Hit};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
 use std::collections::BTreeSet;
@@ -88,7 +89,7 @@ fn main_function(module: &Module<'_>) -> Option<u64> {
             && insn.op0_register().full_register() == Register::RDI
         {
             let absolute = module.image.kind == Kind::Executable;
-            first = jump_table::made(&insn, absolute);
+            first = made::made(&insn, absolute);
         }
     }
     None

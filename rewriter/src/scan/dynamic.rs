@@ -1,6 +1,7 @@
 //! What the loader reads: needed libraries, imported and exported symbols, relocations. Works without section headers.
 
-use super::image::{Image, part, str_at, u16_at, u32_at, u64_at};
+use super::bytes::{part, str_at, u16_at, u32_at, u64_at};
+use super::image::Image;
 use object::elf;
 use std::ops::Range;
 

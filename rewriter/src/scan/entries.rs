@@ -1,8 +1,9 @@
 //! Which addresses lead into the OpenMP runtime: stubs of the procedure linkage table, slots of the global offset
 //! table, and the runtime's own functions where they are linked in. Also which lead nowhere back (`abort`).
 
+use super::bytes::{part, u32_at};
 use super::dynamic::{Dynamic, Symbol};
-use super::image::{Image, part, u32_at};
+use super::image::Image;
 use super::names::is_no_return;
 use super::search::Span;
 use crate::thunk::is_pushing_stub;

@@ -1,46 +1,12 @@
 //! Reading ELF: segments, sections, notes, and bytes by link-time address. Every access is bounds-checked.
 
+use super::bytes::{notes, part, str_at, u16_at, u32_at, u64_at};
 use super::error::ScanError;
 use crate::describe::decode;
 use crate::thunk::FileCode;
 use object::elf;
 use ompfuse_format::abi::{NOTE_NAME, NOTE_TYPE, NoteDesc};
 use ompfuse_format::site::SelfDescription;
-
-/// The little-endian `u16` at this offset.
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(
-        bytes.get(at..at.checked_add(2)?)?.try_into().ok()?,
-    ))
-}
-
-/// The little-endian `u32` at this offset.
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(
-        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
-    ))
-}
-
-/// The little-endian `u64` at this offset.
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(
-        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
-    ))
-}
-
-/// The NUL-terminated string at this offset, if it is UTF-8 and not absurdly long.
-pub(crate) fn str_at(bytes: &[u8], at: usize) -> Option<&str> {
-    let rest = bytes.get(at..)?;
-    let rest = &rest[..rest.len().min(4096)];
-    let end = rest.iter().position(|&b| b == 0)?;
-    std::str::from_utf8(&rest[..end]).ok()
-}
-
-/// `bytes[offset..offset + len]` for file offsets.
-pub(crate) fn part(bytes: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
-    let start = usize::try_from(offset).ok()?;
-    bytes.get(start..start.checked_add(usize::try_from(len).ok()?)?)
-}
 
 /// A loadable segment.
 #[derive(Debug, Clone, Copy)]
@@ -381,19 +347,10 @@ impl<'a> Image<'a> {
 
     /// The description of the first note with this name and type.
     pub(crate) fn note(&self, name: &[u8], kind: u32) -> Option<&'a [u8]> {
-        self.notes.iter().find_map(|&(offset, size)| {
-            let mut rest = part(self.bytes, offset, size)?;
-            loop {
-                let (name_len, desc_len) = (u32_at(rest, 0)? as usize, u32_at(rest, 4)? as usize);
-                let desc_at = 12usize.checked_add(name_len.checked_next_multiple_of(4)?)?;
-                let end = desc_at.checked_add(desc_len)?;
-                let desc = rest.get(desc_at..end)?;
-                if u32_at(rest, 8)? == kind && rest.get(12..12 + name_len)? == name {
-                    return Some(desc);
-                }
-                rest = rest.get(end.checked_next_multiple_of(4)?..)?;
-            }
-        })
+        let segments = self.notes.iter();
+        let data = segments.filter_map(|&(offset, size)| part(self.bytes, offset, size));
+        let mut all = data.flat_map(notes);
+        all.find_map(|(of, kind_of, desc)| (of == name && kind_of == kind).then_some(desc))
     }
 
     /// GNU build id in hexadecimal.

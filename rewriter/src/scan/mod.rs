@@ -6,7 +6,9 @@
 //! (`dataflow`, over the instructions' effects in `ops`); functions that call KMPC's interface, or that it hands over, are
 //! none of gcc's.
 
+mod assemble;
 mod atomics;
+mod bytes;
 mod calls;
 mod candidates;
 pub(crate) mod cfg;
@@ -51,11 +53,10 @@ pub use error::ScanError;
 pub use wanted::{Known, Wanted, Wish};
 
 use crate::debug::DebugFiles;
-use crate::model::{LinkVa, Relay, Scan, Window};
+use crate::model::Scan;
 use clock::Clock;
 use dynamic::{Dynamic, Symbol};
 use entries::Entries;
-use function::Whole;
 use functions::Functions;
 use image::{Image, Kind};
 use madvise::Madvise;
@@ -87,33 +88,12 @@ pub fn self_description(bytes: &[u8], path: &str) -> Result<Option<SelfDescripti
 /// # Errors
 /// The file can't be read as an x86-64 ELF program or library, or has nothing to do with OpenMP.
 pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
-    scan_watched(bytes, path, Progress::default())
+    let (debug, options) = (DebugFiles::default(), ScanOptions::default());
+    scan_chosen(bytes, path, debug, options, Progress::default())
 }
 
-/// As [`scan`], for somebody who waits.
-///
-/// # Errors
-/// As [`scan`].
-pub fn scan_watched(bytes: &[u8], path: &str, progress: Progress<'_>) -> Result<Scan, ScanError> {
-    scan_debugged(bytes, path, DebugFiles::default(), progress)
-}
-
-/// As [`scan_watched`]; what the file itself doesn't say of source lines is in other files.
-///
-/// # Errors
-/// As [`scan`].
-pub fn scan_debugged(
-    bytes: &[u8],
-    path: &str,
-    debug: DebugFiles<'_>,
-    progress: Progress<'_>,
-) -> Result<Scan, ScanError> {
-    let options = ScanOptions::default();
-    Ok(scan_with(bytes, path, debug, options, Clock::default(), progress)?.0)
-}
-
-/// As [`scan_debugged`], with options of what is looked for. A file that doesn't use OpenMP is no error if something else is looked
-/// for and found.
+/// As [`scan`], for somebody who waits, with options of what is looked for; what the file itself doesn't say of source lines is in other
+/// files. A file that doesn't use OpenMP is no error if something else is looked for and found.
 ///
 /// # Errors
 /// As [`scan`].
@@ -198,7 +178,7 @@ fn scan_with(
             Some(counted::add(&module, &wanted, set, &mut whole))
         }
     };
-    let mut scan = assemble(&module, whole, binary, debug);
+    let mut scan = assemble::assemble(&module, whole, binary, debug);
     if let Some(counted) = counted {
         counted.tell(&module, &mut scan);
     }
@@ -321,87 +301,6 @@ fn chosen(
     }
 }
 
-/// Adds source lines, and numbers everything by address.
-fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo, debug: DebugFiles<'_>) -> Scan {
-    let Whole {
-        mut drafts,
-        windows: placed,
-        relays,
-        atomics,
-    } = whole;
-    atomics::add(module, &atomics, &mut drafts);
-    let sections = source::AllSections::read(module.image.bytes, debug);
-    source::place::find(&source::Lines::read(&sections), &mut drafts);
-    tell_leftovers(module, &mut drafts);
-    let (ids, sites) = numbering::number(module, drafts);
-    let windows = placed
-        .into_iter()
-        .map(|placed| {
-            let mut sites: Vec<u32> = placed.members.into_iter().map(|d| ids[d]).collect();
-            sites.sort_unstable();
-            Window {
-                start: LinkVa(placed.range.start),
-                len: (placed.range.end - placed.range.start) as u32,
-                sites,
-                island: placed.island.map(LinkVa),
-            }
-        })
-        .collect();
-    let relays = relays
-        .into_iter()
-        .map(|relay| Relay {
-            target: relay.target,
-            loads: relay.loads.into_iter().map(LinkVa).collect(),
-            reads: relay.reads,
-            sites: relay.members.into_iter().map(|d| ids[d]).collect(),
-        })
-        .collect();
-    Scan {
-        binary,
-        sites,
-        windows,
-        relays,
-        increments: Vec::new(),
-        own_functions: own_functions(module),
-    }
-}
-
-/// Says of the sites in code that BOLT has moved, and left where it was, that this is so. Functions that it has not moved have their
-/// symbols there.
-fn tell_leftovers(module: &Module<'_>, drafts: &mut [draft::Draft]) {
-    let mut sections = module.image.sections.iter();
-    let Some(left) = sections.find(|s| s.name == ".bolt.org.text") else {
-        return;
-    };
-    let is_inside = |va: u64| va.wrapping_sub(left.va) < left.size;
-    let is_left = |d: &&mut draft::Draft| {
-        let function = d.function.map(|f| module.functions.get(f as usize));
-        // A name of something in front, as mold gives its stubs, is none of this code.
-        let is_named = function.is_some_and(|f| f.name.is_some() && is_inside(f.start));
-        is_inside(d.address) && !is_named && d.reason.is_none()
-    };
-    let has_symbols = !module.symbols.is_empty();
-    for draft in drafts.iter_mut().filter(is_left).filter(|_| has_symbols) {
-        draft.reason = Some("BOLT has moved its function: nothing executes this copy".into());
-    }
-}
-
-/// The runtime's functions that ours asks, where they are linked in.
-fn own_functions(module: &Module<'_>) -> [Option<LinkVa>; OWN_FUNCTIONS.len()] {
-    if !module.entries.contains_runtime {
-        return Default::default();
-    }
-    let symbols = module.symbols.iter().chain(&module.dynamic.symbols);
-    OWN_FUNCTIONS.map(|(_, name)| {
-        let mut all = symbols.clone();
-        let found = all.find(|s| {
-            let own = s.defined && module.image.is_code(s.va);
-            own && s.name.split('@').next() == Some(name)
-        });
-        found.map(|s| LinkVa(s.va))
-    })
-}
-
 /// What a runtime that is linked in lacks (`--gc-sections`), and no other runtime can tell: a module that defines some of the
 /// interface's functions and imports others stands between a program and its runtime.
 fn missing(module: &Module<'_>) -> Option<&'static str> {
@@ -409,7 +308,7 @@ fn missing(module: &Module<'_>) -> Option<&'static str> {
     if !module.entries.contains_runtime || module.dynamic.symbols.iter().any(imports) {
         return None;
     }
-    let own = own_functions(module);
+    let own = assemble::own_functions(module);
     let mut needed = OWN_FUNCTIONS.iter().zip(own).take(2);
     needed.find_map(|(&(_, name), at)| at.is_none().then_some(name))
 }

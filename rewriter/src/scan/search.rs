@@ -1,7 +1,7 @@
 //! The search for displacements that lead into some ranges, at memory speed: most bytes of a program are looked at
 //! here only.
 
-use super::image::u32_at;
+use super::bytes::u32_at;
 use rayon::prelude::*;
 
 /// Bytes that are compared at once; the compiler makes vector instructions of it.

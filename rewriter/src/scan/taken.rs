@@ -2,7 +2,8 @@
 //! program takes (GNU C's computed `goto`).
 
 use super::Module;
-use super::image::{self, Kind, u32_at, u64_at};
+use super::bytes::{self, u32_at, u64_at};
+use super::image::Kind;
 
 /// Words of 4 bytes are looked for at multiples of this; those of 8 anywhere, since they may be packed.
 const STEP: usize = 4;
@@ -21,7 +22,7 @@ pub(super) fn pointers(module: &Module<'_>) -> Vec<u64> {
     let mut found: Vec<u64> = module.dynamic.addresses().filter(is_inside).collect();
     if module.image.kind == Kind::Executable {
         for load in &module.image.loads {
-            let bytes = image::part(module.image.bytes, load.offset, load.file_size);
+            let bytes = bytes::part(module.image.bytes, load.offset, load.file_size);
             let bytes = bytes.unwrap_or_default();
             let words = bytes.windows(8).filter_map(|word| u64_at(word, 0));
             found.extend(words.filter(is_inside));

@@ -1,7 +1,8 @@
 //! Places that tracers put their breakpoints at: the `nop`s that `sys/sdt.h` leaves in a program, and lists in a note. A
 //! breakpoint in the midst of a jump of ours would crash the program.
 
-use super::image::{Image, u32_at, u64_at};
+use super::bytes::{notes, u64_at};
+use super::image::Image;
 
 /// The section of the notes: it isn't loaded.
 const NOTES: &str = ".note.stapsdt";
@@ -16,7 +17,8 @@ pub(super) fn places<'x>(image: &'x Image<'_>) -> impl Iterator<Item = u64> + 'x
     let named = |name: &'static str| image.sections.iter().filter(move |s| s.name == name);
     let base = named(BASE).map(|s| s.va).next();
     let data = named(NOTES).filter_map(|s| image.section_data(s));
-    data.flat_map(move |notes| Notes(notes).map(move |(va, of)| moved(va, of, base)))
+    data.flat_map(traced)
+        .map(move |(va, of)| moved(va, of, base))
 }
 
 /// Where the place at `va` is, in a file whose base was at `of` and is at `base`.
@@ -24,42 +26,11 @@ fn moved(va: u64, of: u64, base: Option<u64>) -> u64 {
     base.map_or(va, |base| va.wrapping_add(base).wrapping_sub(of))
 }
 
-/// Place and base of each note.
-struct Notes<'a>(&'a [u8]);
-
-impl Iterator for Notes<'_> {
-    type Item = (u64, u64);
-
-    fn next(&mut self) -> Option<(u64, u64)> {
-        loop {
-            let (name, kind, desc) = self.note()?;
-            if name == NAME
-                && kind == TYPE
-                && let (Some(va), Some(base)) = (u64_at(desc, 0), u64_at(desc, 8))
-            {
-                return Some((va, base));
-            }
-        }
-    }
-}
-
-impl<'a> Notes<'a> {
-    fn note(&mut self) -> Option<(&'a [u8], u32, &'a [u8])> {
-        let rest = self.0;
-        let name = usize::try_from(u32_at(rest, 0)?).ok()?;
-        let desc = usize::try_from(u32_at(rest, 4)?).ok()?;
-        let from = 12usize.checked_add(name.checked_next_multiple_of(4)?)?;
-        let to = from.checked_add(desc)?;
-        let found = (
-            rest.get(12..12 + name)?,
-            u32_at(rest, 8)?,
-            rest.get(from..to)?,
-        );
-        // The last one may end without its padding.
-        let next = to.checked_next_multiple_of(4)?;
-        self.0 = rest.get(next..).unwrap_or_default();
-        Some(found)
-    }
+/// Place and base that each of these notes tells.
+fn traced(data: &[u8]) -> impl Iterator<Item = (u64, u64)> {
+    notes(data)
+        .filter(|&(name, kind, _)| name == NAME && kind == TYPE)
+        .filter_map(|(_, _, desc)| Some((u64_at(desc, 0)?, u64_at(desc, 8)?)))
 }
 
 #[cfg(test)]
@@ -87,7 +58,7 @@ mod tests {
         bytes.extend(note(b"other\0", TYPE, &[1, 2, 3]));
         bytes.extend(note(NAME, TYPE, &[7]));
         bytes.extend(note(NAME, TYPE, &[0x1250, 0x2000, 0]));
-        let all = |bytes| Notes(bytes).collect::<Vec<_>>();
+        let all = |bytes| traced(bytes).collect::<Vec<_>>();
         assert_eq!(all(&bytes), [(0x1234, 0x2000), (0x1250, 0x2000)]);
         assert_eq!(all(&bytes[..bytes.len() - 3]), all(&bytes));
         for end in 0..bytes.len() {

@@ -1,10 +1,10 @@
 //! Functions that are wanted as regions of their own: a probe where each is entered, and one before everything that leaves it. A
 //! function of which one probe has no room gets none.
 
+use super::bytes::u64_at;
 use super::cfg::{Body, Exit};
 use super::decode::Scratch;
 use super::draft::Draft;
-use super::image::u64_at;
 use super::relays::Relayed;
 use super::source::Lines;
 use super::{Module, names, windows};

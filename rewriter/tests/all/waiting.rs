@@ -2,10 +2,11 @@
 
 use crate::patch_support::Lab;
 use ompfuse_progress::Progress;
+use ompfuse_rewriter::debug::DebugFiles;
 use ompfuse_rewriter::patch::accept;
 use ompfuse_rewriter::plan::{PlanOptions, plan};
 use ompfuse_rewriter::reproduce::reproduce;
-use ompfuse_rewriter::scan::scan_watched;
+use ompfuse_rewriter::scan::{ScanOptions, scan_chosen};
 use ompfuse_rewriter::self_description;
 use ompfuse_rewriter::verify::verify_with;
 use ompfuse_rewriter::write::write;
@@ -32,7 +33,8 @@ fn all_shares_together_are_the_whole() {
     let progress = Progress::new(&tell);
     let taken = || std::mem::take(&mut *told.lock().unwrap());
 
-    let scan = scan_watched(&old, "program", progress).unwrap();
+    let (debug, options) = (DebugFiles::default(), ScanOptions::default());
+    let scan = scan_chosen(&old, "program", debug, options, progress).unwrap();
     assert_whole("scan", taken());
     let options = PlanOptions::default();
     let plan = plan(&old, scan, &options).unwrap();

@@ -1,11 +1,15 @@
 //! Reading the entries of jump tables.
 
+use super::Joins;
 use super::guard::Limit;
-use super::jump_table::Search;
+use super::jump_table::{Indirect, Length, Search, Table};
 use crate::scan::Module;
 
 /// More entries than this are no jump table.
-pub(super) const MAX_ENTRIES: u64 = 4096;
+const MAX_ENTRIES: u64 = 4096;
+
+/// Of more tables than this nobody knows which one it is.
+const MAX_TABLES: usize = 16;
 
 /// Form of a table's entries.
 #[derive(Clone, Copy)]
@@ -18,7 +22,7 @@ pub(super) enum Form {
 
 impl Form {
     /// Bytes of an entry.
-    pub(super) fn size(self) -> u64 {
+    fn size(self) -> u64 {
         match self {
             Form::Relative => 4,
             Form::Absolute => 8,
@@ -26,7 +30,7 @@ impl Form {
     }
 
     /// Where an entry leads.
-    pub(super) fn entry(self, module: &Module<'_>, table: u64, at: u64) -> Option<u64> {
+    fn entry(self, module: &Module<'_>, table: u64, at: u64) -> Option<u64> {
         match self {
             Form::Relative => module
                 .image
@@ -39,7 +43,7 @@ impl Form {
 
 impl Search<'_, '_> {
     /// Reads a table's entries, which begin at a distance from where relative ones are relative to.
-    pub(super) fn read(&self, table: u64, by: u64, form: Form, limit: Option<Limit>) -> Entries {
+    fn read(&self, table: u64, by: u64, form: Form, limit: Option<Limit>) -> Entries {
         let (module, in_body) = (self.module, self.in_body);
         let mut targets = Vec::new();
         let mut others = false;
@@ -88,7 +92,7 @@ impl Search<'_, '_> {
 }
 
 /// Where the entries of a table lead.
-pub(super) enum Entries {
+enum Entries {
     /// To these places in the function, as many entries.
     Inside(Vec<u64>, u64),
     /// To functions.
@@ -100,13 +104,13 @@ pub(super) enum Entries {
 }
 
 /// Whether a part of the function ends there.
-pub(super) fn is_end(va: u64, in_body: &dyn Fn(u64) -> bool) -> bool {
+fn is_end(va: u64, in_body: &dyn Fn(u64) -> bool) -> bool {
     !in_body(va) && va.checked_sub(1).is_some_and(in_body)
 }
 
 /// Whether a function without a name begins there, which may be a part of another one: nothing but its frame would tell, which
 /// it may not have.
-pub(super) fn may_be_part(module: &Module<'_>, va: u64) -> bool {
+fn may_be_part(module: &Module<'_>, va: u64) -> bool {
     let function = module.functions.at(va).map(|i| module.functions.get(i));
     function.is_some_and(|f| f.start == va && f.name.is_none() && !f.fragment)
 }
@@ -115,4 +119,87 @@ pub(super) fn may_be_part(module: &Module<'_>, va: u64) -> bool {
 fn is_near_function(module: &Module<'_>, va: u64) -> bool {
     let known = |va| module.functions.at(va).is_some();
     known(va) || va.checked_sub(1).is_some_and(known)
+}
+
+/// Addresses of tables.
+pub(super) enum Tables {
+    /// The jump's table is one of these.
+    Known(Vec<u64>),
+    /// It is one of these, which needn't all be tables: they are all the addresses that the function makes.
+    OneOf(Vec<u64>),
+}
+
+impl Search<'_, '_> {
+    /// The targets of all tables that it may be. More than are reached do no harm, fewer would.
+    pub(super) fn read_all(
+        &self,
+        tables: &Tables,
+        by: u64,
+        form: Form,
+        (limit, guess): Length,
+        joins: &Joins,
+    ) -> Indirect {
+        let (module, in_body) = (self.module, self.in_body);
+        let (Tables::Known(found) | Tables::OneOf(found)) = tables;
+        let mut all = Vec::new();
+        let mut ends = Vec::new();
+        let mut named = Vec::new();
+        let mut exact = true;
+        for &table in found {
+            let begin = table.wrapping_add(by);
+            let end_of = |count: u64| begin.wrapping_add(form.size().wrapping_mul(count));
+            let guessed = guess
+                .filter(|&count| count <= MAX_ENTRIES)
+                .and_then(|count| {
+                    let limit = Some(Limit::Exactly(count));
+                    let Entries::Inside(targets, _) = self.read(table, by, form, limit) else {
+                        return None;
+                    };
+                    let end = end_of(count);
+                    let next = form.entry(module, table, end);
+                    let more = |t| in_body(t) || is_end(t, in_body) || may_be_part(module, t);
+                    let more = next.is_some_and(more);
+                    Some((targets, count, more.then_some(end)))
+                });
+            if let Some((targets, count, end)) = guessed {
+                all.extend(targets);
+                ends.extend(end);
+                named.push((begin..end_of(count), 0));
+                continue;
+            }
+            match self.read(table, by, form, limit) {
+                Entries::Inside(targets, count) => {
+                    exact &= matches!(limit, Some(Limit::Exactly(_)));
+                    all.extend(targets);
+                    let end = end_of(count);
+                    ends.extend((!exact && self.insns.is_bound(end)).then_some(end));
+                    named.push((begin..end_of(count), 0));
+                }
+                Entries::Functions if found.len() == 1 => return Indirect::Tail,
+                Entries::Nowhere if matches!(tables, Tables::OneOf(_)) => continue,
+                _ => return Indirect::Unknown,
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        // None of the addresses is an absolute table's.
+        let is_one_of = matches!(tables, Tables::OneOf(_));
+        let absolute = matches!(form, Form::Absolute);
+        match all.is_empty() || named.len() > MAX_TABLES {
+            true if is_one_of && absolute && named.is_empty() => Indirect::MayLeave,
+            true => Indirect::Unknown,
+            false => {
+                let is_near = !is_one_of && !joins.left.get();
+                Indirect::Table(Table {
+                    targets: all,
+                    ends,
+                    near: is_near.then(|| joins.range.clone()),
+                    named,
+                    // Addresses may be apart, among others in structures.
+                    any: absolute && (is_one_of || !exact),
+                    open: !exact,
+                })
+            }
+        }
+    }
 }

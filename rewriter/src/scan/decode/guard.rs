@@ -3,9 +3,12 @@
 //! Values are followed through the instructions that run one behind the other up to the jump. A comparison counts only if it
 //! is of the number that the table is indexed with, or of what that was made of; and only if no known branch leads in between.
 
+mod number;
+
 use crate::scan::flow::lift::{self, Effect, How, Part, Sets};
 use crate::scan::flow::uses::{self, is_write};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use number::{Place, Value, bits, number};
 
 /// How many entries a table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,31 +17,6 @@ pub(crate) enum Limit {
     Exactly(u64),
     /// There are no more, perhaps less: the index has no more bits.
     AtMost(u64),
-}
-
-/// A number: bits of something unknown, zero-extended and shifted to the right, then multiplied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Value {
-    /// What it is made of.
-    id: u32,
-    /// So many low bits of it.
-    bits: u8,
-    /// Shifted by so much.
-    shift: u8,
-    scale: u8,
-    /// It was sign-extended, or shifted with its sign: only what is small is what it was.
-    signed: bool,
-}
-
-/// A memory operand: its registers and displacement, and its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    segment: Register,
-    base: Register,
-    index: Register,
-    scale: u32,
-    disp: u64,
-    size: usize,
 }
 
 /// What is known at an instruction.
@@ -116,51 +94,6 @@ fn falls(insn: &Instruction) -> bool {
         insn.flow_control(),
         FlowControl::Next | FlowControl::ConditionalBranch
     )
-}
-
-/// A register's number, if it is a general one.
-fn number(register: Register) -> Option<usize> {
-    let full = register.full_register();
-    full.is_gpr64().then(|| full.number())
-}
-
-/// Bits of a register that is the lower part of a general one.
-fn bits(register: Register) -> Option<u8> {
-    let high = matches!(
-        register,
-        Register::AH | Register::BH | Register::CH | Register::DH
-    );
-    (number(register).is_some() && !high).then(|| register.size() as u8 * 8)
-}
-
-impl Value {
-    /// The lower bits of a number.
-    fn low(self, bits: u8) -> Option<Value> {
-        if bits == 64 || (self.bits <= bits && !self.signed && self.scale == 1) {
-            return Some(self);
-        }
-        (self.shift == 0 && self.scale == 1).then_some(Value {
-            bits: self.bits.min(bits),
-            ..self
-        })
-    }
-
-    fn scaled(self, by: u32) -> Option<Value> {
-        let scale = u32::from(self.scale).checked_mul(by)?;
-        (scale <= 8).then_some(Value {
-            scale: scale as u8,
-            ..self
-        })
-    }
-
-    fn shifted(self, by: u8, signed: bool) -> Option<Value> {
-        let shift = self.shift.checked_add(by).filter(|&s| s < 64)?;
-        (self.scale == 1).then_some(Value {
-            shift,
-            signed: self.signed || signed,
-            ..self
-        })
-    }
 }
 
 impl State {
@@ -397,19 +330,6 @@ impl State {
         let of_bits = u64::MAX >> (64 - index.bits);
         let largest = mask.map_or(of_bits, |(_, mask)| mask & of_bits) >> index.shift;
         Some(Limit::AtMost(largest.saturating_add(1)))
-    }
-}
-
-impl Place {
-    fn of(insn: &Instruction) -> Place {
-        Place {
-            segment: insn.memory_segment(),
-            base: insn.memory_base(),
-            index: insn.memory_index(),
-            scale: insn.memory_index_scale(),
-            disp: insn.memory_displacement64(),
-            size: insn.memory_size().size(),
-        }
     }
 }
 

@@ -1,21 +1,16 @@
 //! Where an indirect jump leads: into the function through a table, or out of it.
 
-use super::entries::{Entries, Form, MAX_ENTRIES, is_end, may_be_part};
+use super::entries::{Form, Tables};
 use super::guard::{self, Limit};
+use super::made::{is_table_load, made, may_write, reads_slot};
 use super::{Decoded, Joins};
 use crate::scan::Module;
 use crate::scan::image::Kind;
-use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
-
-/// Of more tables than this nobody knows which one it is.
-const MAX_TABLES: usize = 16;
 
 /// How many instructions before the jump are looked at for its index and bound.
 const WINDOW: usize = 64;
-
-/// How many for the parts of a constant address: a table's is made where a function begins.
-const FAR: usize = 512;
 
 /// Where an indirect jump leads.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,7 +104,7 @@ impl<'i> Sight<'i> {
 }
 
 /// How long a jump's table is: what is known, and what may be.
-type Length = (Option<Limit>, Option<u64>);
+pub(super) type Length = (Option<Limit>, Option<u64>);
 
 /// Looks for where one jump leads.
 pub(super) struct Search<'x, 'a> {
@@ -321,170 +316,4 @@ fn ascending(addresses: impl Iterator<Item = u64>) -> Vec<u64> {
     found.sort_unstable();
     found.dedup();
     found
-}
-
-/// The address that an instruction makes; with `absolute` a number may be one.
-pub(crate) fn made(i: &Instruction, absolute: bool) -> Option<u64> {
-    match i.code() {
-        _ if is_table_load(i) => Some(i.ip_rel_memory_address()),
-        Code::Mov_r64_imm64 if absolute => Some(i.immediate64()),
-        Code::Mov_r32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_rm32_imm32 if absolute => {
-            Some(u64::from(i.immediate32()))
-        }
-        _ => None,
-    }
-}
-
-/// Steps that a constant is followed back: compilers need three. Each may look for two others.
-const DEEPEST: u32 = 5;
-
-/// Whether an instruction reads the linker's slot of a symbol, where two registers' sum leads that hold constants: code of
-/// the large model adds a slot's distance to a table's address. Of a jump table's entries one register holds the number.
-fn reads_slot(module: &Module<'_>, insns: &Decoded, i: &Instruction) -> bool {
-    let (base, index) = (i.memory_base(), i.memory_index());
-    if !base.is_gpr64() || !index.is_gpr64() || i.memory_index_scale() != 1 {
-        return false;
-    }
-    let before: Vec<&Instruction> = insns.before(i.ip()).take(FAR).collect();
-    let sum = constant(&before, base, DEEPEST).zip(constant(&before, index, DEEPEST));
-    sum.is_some_and(|(base, index)| {
-        let at = base
-            .wrapping_add(index)
-            .wrapping_add(i.memory_displacement64());
-        module.dynamic.is_slot(at)
-    })
-}
-
-/// What a register holds behind these instructions, the last one first, if it is made of constants in so many steps.
-fn constant(before: &[&Instruction], register: Register, steps: u32) -> Option<u64> {
-    let steps = steps.checked_sub(1)?;
-    let at = before.iter().position(|i| writes(i, register))?;
-    let (def, rest) = (before[at], &before[at + 1..]);
-    let from = |op: u32| {
-        let is_register = def.op_kind(op) == OpKind::Register;
-        is_register.then(|| constant(rest, def.op_register(op), steps))?
-    };
-    match def.code() {
-        Code::Mov_r64_imm64 => Some(def.immediate64()),
-        Code::Mov_r64_rm64 | Code::Mov_rm64_r64 => from(1),
-        Code::Lea_r64_m if def.is_ip_rel_memory_operand() => Some(def.ip_rel_memory_address()),
-        Code::Add_r64_rm64 | Code::Add_rm64_r64 => Some(from(0)?.wrapping_add(from(1)?)),
-        _ => None,
-    }
-}
-
-/// Whether an instruction may write a register.
-fn may_write(i: &Instruction, register: Register) -> bool {
-    let simple = matches!(
-        i.mnemonic(),
-        Mnemonic::Mov | Mnemonic::Movsxd | Mnemonic::Cdqe | Mnemonic::Lea | Mnemonic::And
-    );
-    !simple || writes(i, register) || (i.op_count() == 0 && register == Register::RAX)
-}
-
-fn writes(i: &Instruction, register: Register) -> bool {
-    i.op_count() > 0
-        && i.op0_kind() == OpKind::Register
-        && i.op0_register().full_register() == register
-        && !matches!(
-            i.mnemonic(),
-            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push
-        )
-}
-
-/// The address that an instruction names: something begins there, so it isn't in the midst of a table.
-pub(crate) fn named(i: &Instruction) -> Option<u64> {
-    if is_table_load(i) {
-        return Some(i.ip_rel_memory_address());
-    }
-    let indexed = i.memory_base() == Register::None && i.memory_index() != Register::None;
-    indexed.then(|| i.memory_displacement64())
-}
-
-/// Whether an instruction makes an address.
-pub(crate) fn is_table_load(i: &Instruction) -> bool {
-    i.mnemonic() == Mnemonic::Lea && i.is_ip_rel_memory_operand()
-}
-
-/// Addresses of tables.
-enum Tables {
-    /// The jump's table is one of these.
-    Known(Vec<u64>),
-    /// It is one of these, which needn't all be tables: they are all the addresses that the function makes.
-    OneOf(Vec<u64>),
-}
-
-impl Search<'_, '_> {
-    /// The targets of all tables that it may be. More than are reached do no harm, fewer would.
-    fn read_all(
-        &self,
-        tables: &Tables,
-        by: u64,
-        form: Form,
-        (limit, guess): Length,
-        joins: &Joins,
-    ) -> Indirect {
-        let (module, in_body) = (self.module, self.in_body);
-        let (Tables::Known(found) | Tables::OneOf(found)) = tables;
-        let mut all = Vec::new();
-        let mut ends = Vec::new();
-        let mut named = Vec::new();
-        let mut exact = true;
-        for &table in found {
-            let begin = table.wrapping_add(by);
-            let end_of = |count: u64| begin.wrapping_add(form.size().wrapping_mul(count));
-            let guessed = guess
-                .filter(|&count| count <= MAX_ENTRIES)
-                .and_then(|count| {
-                    let limit = Some(Limit::Exactly(count));
-                    let Entries::Inside(targets, _) = self.read(table, by, form, limit) else {
-                        return None;
-                    };
-                    let end = end_of(count);
-                    let next = form.entry(module, table, end);
-                    let more = |t| in_body(t) || is_end(t, in_body) || may_be_part(module, t);
-                    let more = next.is_some_and(more);
-                    Some((targets, count, more.then_some(end)))
-                });
-            if let Some((targets, count, end)) = guessed {
-                all.extend(targets);
-                ends.extend(end);
-                named.push((begin..end_of(count), 0));
-                continue;
-            }
-            match self.read(table, by, form, limit) {
-                Entries::Inside(targets, count) => {
-                    exact &= matches!(limit, Some(Limit::Exactly(_)));
-                    all.extend(targets);
-                    let end = end_of(count);
-                    ends.extend((!exact && self.insns.is_bound(end)).then_some(end));
-                    named.push((begin..end_of(count), 0));
-                }
-                Entries::Functions if found.len() == 1 => return Indirect::Tail,
-                Entries::Nowhere if matches!(tables, Tables::OneOf(_)) => continue,
-                _ => return Indirect::Unknown,
-            }
-        }
-        all.sort_unstable();
-        all.dedup();
-        // None of the addresses is an absolute table's.
-        let is_one_of = matches!(tables, Tables::OneOf(_));
-        let absolute = matches!(form, Form::Absolute);
-        match all.is_empty() || named.len() > MAX_TABLES {
-            true if is_one_of && absolute && named.is_empty() => Indirect::MayLeave,
-            true => Indirect::Unknown,
-            false => {
-                let is_near = !is_one_of && !joins.left.get();
-                Indirect::Table(Table {
-                    targets: all,
-                    ends,
-                    near: is_near.then(|| joins.range.clone()),
-                    named,
-                    // Addresses may be apart, among others in structures.
-                    any: absolute && (is_one_of || !exact),
-                    open: !exact,
-                })
-            }
-        }
-    }
 }

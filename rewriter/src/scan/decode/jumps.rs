@@ -2,6 +2,7 @@
 
 use super::decoded::Flow;
 use super::jump_table::{self, Indirect, Table};
+use super::made;
 use super::{Builder, UNKNOWN_JUMP};
 use crate::scan::cfg::Exit;
 use crate::thunk::{capture, returns, through, thunk};
@@ -20,12 +21,7 @@ impl Builder<'_, '_> {
 
     /// The addresses that the function's instructions name, ascending: a table ends where something else begins.
     pub(super) fn named(&self) -> Vec<u64> {
-        let mut named: Vec<u64> = self
-            .decoded
-            .all()
-            .iter()
-            .filter_map(jump_table::named)
-            .collect();
+        let mut named: Vec<u64> = self.decoded.all().iter().filter_map(made::named).collect();
         named.sort_unstable();
         named.dedup();
         named
@@ -38,7 +34,7 @@ impl Builder<'_, '_> {
             return;
         }
         self.decoded.learn();
-        let named = self.decoded.all().iter().filter_map(jump_table::named);
+        let named = self.decoded.all().iter().filter_map(made::named);
         let named: FxHashSet<u64> = named.collect();
         let ends_are_named = |table: &Table| table.ends.iter().all(|end| named.contains(end));
         let targets = self.decoded.targets();

@@ -1,11 +1,14 @@
 //! Decoding a function: its branches are followed, in jump tables and exception tables too.
 
 mod blocks;
+mod comeback;
+mod control;
 mod decoded;
 mod entries;
 mod guard;
-pub(super) mod jump_table;
+mod jump_table;
 mod jumps;
+pub(super) mod made;
 mod reaching;
 mod scratch;
 
@@ -14,14 +17,13 @@ pub(crate) use scratch::{Pool, Scratch};
 
 use super::Module;
 use super::atomics;
-use super::cfg::{Body, Exit};
+use super::cfg::Body;
 use super::image::Kind;
 use super::lsda::{self, Pad};
 use super::no_return::NoReturn;
-use decoded::{Flow, Targets};
+use decoded::Flow;
 use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, OpKind};
 use jump_table::{Indirect, Table};
-use reaching::Ways;
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -216,32 +218,6 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
-    /// Whether the code at this address stands behind a call that comes back as far as the compiler knew. The compiler
-    /// made code for that, which nothing else leads to, though the called function, of another source file, never returns.
-    /// The flow of control is the compiler's from now on.
-    fn comes_back_to(&mut self, at: u64) -> bool {
-        let decoded = &mut self.decoded;
-        let Some(number) = decoded.grid.insn_before(at) else {
-            return false;
-        };
-        let insn = &decoded.insns[number];
-        let direct = insn.flow_control() == FlowControl::Call
-            && insn.op0_kind() == OpKind::NearBranch64
-            && insn.next_ip() == at;
-        // Of those that never come back by their names every compiler knows it.
-        if !direct || (self.module.entries.no_return).contains(&insn.near_branch_target()) {
-            return false;
-        }
-        let mut flows = decoded.flows.iter_mut().rev();
-        let Some(flow) = flows.find(|f| f.insn as usize == number) else {
-            return false;
-        };
-        let dead = flow.exit.take() == Some(Exit::Dead);
-        flow.falls = dead;
-        decoded.ways = Ways::default();
-        dead
-    }
-
     fn follow(&mut self, from: u64) {
         self.work.push(Reverse(from));
         loop {
@@ -258,75 +234,6 @@ impl<'m, 'a> Builder<'m, 'a> {
             let flow = self.indirect(&jump);
             self.add_flow(number, flow);
         }
-    }
-
-    /// Follows what no branch leads to and begins at addresses in the function's midst that it makes itself: `__builtin_setjmp` and jumps out of nested
-    /// functions come back there.
-    fn come_back(&mut self, roots: &mut Vec<u64>) {
-        let module = self.module;
-        for _ in 0..MAX_PARTS {
-            let made = self.decoded.makes.list.iter().map(|&(va, _)| va);
-            let inside = |va: &u64| self.holds(*va) && !module.functions.starts_at(*va);
-            // What is known already, as the beginnings of code that reckons tables' addresses from its own, is nothing new.
-            let is_new = |va: &u64| inside(va) && self.decoded.grid.insn(*va).is_none();
-            let mut new: Vec<u64> = made
-                .filter(|va| is_new(va) && !roots.contains(va))
-                .collect();
-            new.sort_unstable();
-            new.dedup();
-            if new.is_empty() {
-                return;
-            }
-            if roots.len() + new.len() > MAX_ROOTS {
-                break;
-            }
-            roots.extend(&new);
-            new.into_iter().for_each(|va| self.follow(va));
-        }
-        self.trouble
-            .get_or_insert("it is entered in very many places");
-    }
-
-    /// Adds the ways to landing pads of instructions that are no calls, where some have been decoded since. Compilers that expect
-    /// none to throw have each range end with a call.
-    fn throw(&mut self) -> bool {
-        let mut any = false;
-        for n in 0..self.pads.len() {
-            let Pad { from, to, pad } = self.pads[n];
-            let Some(last) = to.checked_sub(1).filter(|&last| last >= from) else {
-                continue;
-            };
-            let Some(number) = self.decoded.grid.insn_before(last) else {
-                continue;
-            };
-            let insn = &self.decoded.insns[number];
-            let is_call = matches!(
-                insn.flow_control(),
-                FlowControl::Call | FlowControl::IndirectCall
-            );
-            if insn.ip() < from || is_call || !self.thrown.insert(from) {
-                continue;
-            }
-            // The last one that is no branch.
-            let insns = self.decoded.before(to).take_while(|i| i.ip() >= from);
-            let is_plain = |i: &&Instruction| i.flow_control() == FlowControl::Next;
-            let plain: Option<u64> = { insns }.find(is_plain).map(Instruction::ip);
-            let place = plain.and_then(|ip| self.decoded.grid.insn(ip));
-            if let (Some(number), Some(pad)) = (place, pad)
-                && self.stays(pad, true)
-            {
-                self.add_flow(
-                    number,
-                    Flow {
-                        falls: true,
-                        pads: Targets::from_buf([pad]),
-                        ..Flow::default()
-                    },
-                );
-                any = true;
-            }
-        }
-        any
     }
 
     fn decode_run(&mut self, start: u64) {
@@ -377,9 +284,9 @@ impl<'m, 'a> Builder<'m, 'a> {
             if control == FlowControl::Next {
                 let relative = insn.is_ip_rel_memory_operand();
                 if relative || absolute || insn.op1_kind() == OpKind::Immediate64 {
-                    let made = jump_table::made(insn, absolute);
+                    let made = made::made(insn, absolute);
                     if let Some(made) = made.or_else(|| self.module.code_from_table(insn)) {
-                        let is_load = jump_table::is_table_load(insn);
+                        let is_load = made::is_table_load(insn);
                         self.decoded.makes.list.push((made, is_load));
                     }
                 }
@@ -412,110 +319,5 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
         let insn = number as u32;
         decoded.flows.push(Flow { insn, ..flow });
-    }
-
-    /// What an instruction does to the flow of control, if it ends a block.
-    fn flow(&mut self, insn: &Instruction, number: usize, control: FlowControl) -> Option<Flow> {
-        match control {
-            FlowControl::Next => None,
-            // A transaction's beginning may lead to what is done instead of it.
-            FlowControl::XbeginXabortXend if insn.op0_kind() != OpKind::NearBranch64 => None,
-            FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => {
-                let target = insn.near_branch_target();
-                let mut flow = Flow {
-                    falls: true,
-                    ..Flow::default()
-                };
-                if self.stays(target, true) {
-                    flow.targets.push(target);
-                } else {
-                    flow.exit = Some(Exit::Tail(target));
-                }
-                Some(flow)
-            }
-            FlowControl::UnconditionalBranch => {
-                let target = insn.near_branch_target();
-                if self.through(insn).is_some() {
-                    self.pending.push(Reverse((insn.ip(), number)));
-                    return Some(Flow::default());
-                }
-                if let Some(leaves) = self.leaves_by_return(insn, number) {
-                    return Some(leaves);
-                }
-                let no_return = self.no_return.check(self.module, target);
-                Some(if self.stays(target, false) {
-                    Flow {
-                        targets: Targets::from_buf([target]),
-                        ..Flow::default()
-                    }
-                } else if no_return {
-                    Flow {
-                        exit: Some(Exit::Dead),
-                        ..Flow::default()
-                    }
-                } else {
-                    Flow {
-                        exit: Some(Exit::Tail(target)),
-                        ..Flow::default()
-                    }
-                })
-            }
-            FlowControl::IndirectBranch => {
-                self.pending.push(Reverse((insn.ip(), number)));
-                Some(Flow::default())
-            }
-            FlowControl::Return => Some(Flow {
-                exit: Some(Exit::Return),
-                ..Flow::default()
-            }),
-            FlowControl::Call if self.through(insn).is_some() => {
-                self.pending.push(Reverse((insn.ip(), number)));
-                Some(Flow::default())
-            }
-            FlowControl::Call | FlowControl::IndirectCall => self
-                .leaves_by_return(insn, number)
-                .or_else(|| self.call(insn)),
-            FlowControl::Interrupt | FlowControl::Exception => {
-                let traps = insn.op_count() == 0;
-                traps.then(|| Flow {
-                    exit: Some(Exit::Dead),
-                    ..Flow::default()
-                })
-            }
-        }
-    }
-
-    fn call(&mut self, insn: &Instruction) -> Option<Flow> {
-        let direct = insn.op0_kind() == OpKind::NearBranch64;
-        let no_return = if direct {
-            self.no_return.check(self.module, insn.near_branch_target())
-        } else {
-            insn.is_ip_rel_memory_operand()
-                && self
-                    .module
-                    .entries
-                    .no_return_slots
-                    .contains(&insn.ip_rel_memory_address())
-        };
-        let before = self.pads.partition_point(|p| p.from <= insn.ip());
-        let last = before.saturating_sub(1);
-        let mut pads: Targets = self.pads[last..before]
-            .iter()
-            .filter(|p| insn.ip() < p.to)
-            .filter_map(|p| p.pad)
-            .collect();
-        pads.retain(|&mut pad| self.stays(pad, true));
-        if no_return {
-            return Some(Flow {
-                exit: Some(Exit::Dead),
-                pads,
-                ..Flow::default()
-            });
-        }
-        (!pads.is_empty()).then(|| Flow {
-            falls: true,
-            pads,
-            ..Flow::default()
-        })
     }
 }
