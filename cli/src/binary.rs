@@ -127,7 +127,12 @@ fn no_match<'t>(file: &Path, bytes: &[u8], texts: impl Iterator<Item = &'t str> 
     let patterns: Vec<String> = texts.clone().map(|text| format!("`{text}`")).collect();
     let known = addresses::functions(bytes, DebugFiles::default());
     let known: Vec<String> = known.into_iter().map(plain).collect();
-    let meant: Vec<String> = texts.map(|text| did_you_mean(text, &known)).collect();
+    let is_construct = |text: &str| Construct::ALL.iter().any(|c| c.name() == text);
+    let meant = texts.map(|text| match is_construct(text) {
+        true => format!("; `{text}` is a construct: use --select {text}"),
+        false => did_you_mean(text, &known),
+    });
+    let meant: Vec<String> = meant.collect();
     let file = file.display();
     format!(
         "no function in {file} matches {}{}; `ompfuse scan {file} --functions '*'` lists what there is",

@@ -6,11 +6,11 @@ mod together;
 pub(crate) use switches::switch_cost_ns;
 pub(crate) use together::{count_together, hardware_slots};
 
-use crate::input::quoted;
 use ompfuse_format::event::{self, EVENTS, Event, Kind, exact};
 use ompfuse_format::refused::{
     self, EACCES, EPERM, Guard, PARANOID_FILE, STATUS_FILE, lower_paranoid,
 };
+use ompfuse_fuse::names::quoted;
 use ompfuse_report::words::similar;
 use perf_event::{Builder, Counter};
 use serde::Serialize;

@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::OFlags;
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
@@ -83,15 +82,6 @@ pub(crate) fn open(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
-/// What an error quotes of a text: its beginning, where it is long.
-pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
-    const MOST: usize = 80;
-    match text.char_indices().nth(MOST) {
-        None => Cow::Borrowed(text),
-        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
-    }
-}
-
 /// Maps a regular file.
 pub(crate) fn map(path: &Path) -> Result<Input> {
     let file = open(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -148,13 +138,6 @@ mod tests {
         assert!(error.ends_with("is not a regular file"), "{error}");
         let error = lasting_text(&pipe).unwrap_err().to_string();
         assert_eq!(error, "not a regular file");
-    }
-
-    #[test]
-    fn only_the_beginning_of_a_long_text_is_quoted() {
-        assert_eq!(quoted("task"), "task");
-        let long = "ä".repeat(100);
-        assert_eq!(quoted(&long), format!("{}...", "ä".repeat(80)));
     }
 
     #[test]

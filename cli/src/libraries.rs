@@ -4,7 +4,7 @@
 use crate::binary::Besides;
 use crate::cache::{self, Entry, Key, Origin};
 use crate::select::set::Set;
-use crate::select::{Pattern, SelectArgs};
+use crate::select::{SelectArgs, Selector};
 use crate::{atomic, binary, input, loader};
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
@@ -47,9 +47,9 @@ impl Libraries {
 
     /// Of a program that isn't recorded, whose libraries hand over other values. Their copies are removed with the folder.
     pub(crate) fn tuned(set: &[Set]) -> Result<Libraries> {
-        let mut select: Vec<Pattern> = set.iter().map(|set| set.regions.clone()).collect();
+        let mut select: Vec<Selector> = set.iter().map(|set| set.regions.clone()).collect();
         if select.is_empty() {
-            select.push(Pattern::nothing());
+            select.push(Selector::nothing());
         }
         let selection = SelectArgs {
             select,

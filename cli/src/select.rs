@@ -3,18 +3,19 @@
 mod calls;
 mod filter;
 mod functions;
-mod pattern;
 pub(crate) mod set;
 
 pub(crate) use calls::CallArgs;
 pub(crate) use filter::{Filter, line};
 pub(crate) use functions::FunctionArgs;
-pub(crate) use pattern::Pattern;
+pub(crate) use ompfuse_fuse::names::Selector;
 
 use crate::debug::DebugArgs;
 use anyhow::{Result, bail};
 use ompfuse_format::site::{Mechanism, SiteInfo};
-use ompfuse_fuse::names::readable;
+use ompfuse_fuse::names::{Place, readable};
+use ompfuse_report::model::ModuleInfo;
+use ompfuse_report::{Region, Report};
 use std::collections::HashMap;
 
 /// A function's name as people write it, without its parameters.
@@ -28,14 +29,14 @@ pub(crate) fn plain(symbol: &str) -> String {
 pub(crate) struct SelectArgs {
     /// Patch only these regions (may be repeated)
     ///
-    /// A construct (`task`), a function (`solve_*`, `mesh::*`, `MPI_Wait*`), a source line (`lu.c:120`), a file (`lu.c`), or an
-    /// address (`0x4011a6`). A function stands for the constructs in it; `fn:solve_*` is the function itself, if --functions names
-    /// it. `lib:libfoo*` is everything in a file of this name, `lib:libfoo*:task` a part of it.
+    /// S is a selector: a construct (`task`), a function (`solve_*`, `MPI_Wait*`), a source line (`lu.c:120`) or file (`lu.c`), an
+    /// address (`0x4011a6`), or a library (`lib:libfoo*`, `lib:libfoo*:task`). A function stands for the constructs in it, `fn:solve_*`
+    /// for itself.
     #[arg(long, value_name = "S")]
-    pub(crate) select: Vec<Pattern>,
+    pub(crate) select: Vec<Selector>,
     /// Don't patch these regions (may be repeated); selectors as for --select
     #[arg(long, value_name = "S")]
-    pub(crate) skip: Vec<Pattern>,
+    pub(crate) skip: Vec<Selector>,
     /// File with a line `select S` or `skip S` each; `ompfuse report --suggest-filter` writes one
     #[arg(long, value_name = "FILE", value_parser = filter::read)]
     pub(crate) filter: Vec<Filter>,
@@ -63,21 +64,16 @@ pub(crate) fn selected(
     module: &str,
     sites: &[impl AsRef<SiteInfo>],
 ) -> Result<Vec<bool>> {
-    let regions = |pattern: &Pattern| -> Result<Vec<bool>> {
+    let regions = |pattern: &Selector| -> Result<Vec<bool>> {
         let is_meant = regions(pattern, module, sites);
         if pattern.is_about(module) && !is_meant.contains(&true) {
-            let origin = pattern.origin.as_ref();
-            bail!(
-                "nothing in {module} matches `{}`{}; `ompfuse scan` lists what there is",
-                pattern.text,
-                origin.map(|o| format!(" ({o})")).unwrap_or_default()
-            );
+            bail!("nothing in {module} matches {pattern}; `ompfuse scan` lists what there is");
         }
         Ok(is_meant)
     };
     let mut chosen = vec![args.selects().next().is_none(); sites.len()];
     // Functions and loops were chosen already, unless something is said of them here.
-    if !args.selects().any(Pattern::is_about_functions) {
+    if !args.selects().any(Selector::is_about_functions) {
         let all = sites.iter().map(AsRef::as_ref).zip(&mut chosen);
         all.for_each(|(site, chosen)| *chosen |= site.construct.is_code());
     }
@@ -112,11 +108,12 @@ pub(crate) fn selected(
 }
 
 /// For each site that begins a region, whether it is meant.
-fn regions(pattern: &Pattern, module: &str, sites: &[impl AsRef<SiteInfo>]) -> Vec<bool> {
+fn regions(pattern: &Selector, module: &str, sites: &[impl AsRef<SiteInfo>]) -> Vec<bool> {
     let mut is_meant = vec![false; sites.len()];
     if !pattern.is_about(module) {
         return is_meant;
     }
+    let matches = |site| pattern.matches(&Place::of_site(module, site));
     // A region has several sites: it is compared once.
     let mut is_asked = vec![false; sites.len()];
     for site in sites.iter().map(AsRef::as_ref) {
@@ -124,18 +121,36 @@ fn regions(pattern: &Pattern, module: &str, sites: &[impl AsRef<SiteInfo>]) -> V
         let (Some(region), Some(asked)) = (sites.get(begin), is_asked.get_mut(begin)) else {
             continue;
         };
-        let by_region = !std::mem::replace(asked, true) && pattern.matches(region.as_ref());
-        let by_address = pattern.is_address() && pattern.matches(site);
+        let by_region = !std::mem::replace(asked, true) && matches(region.as_ref());
+        let by_address = pattern.is_address() && matches(site);
         is_meant[begin] |= by_region || by_address;
     }
     is_meant
 }
 
 /// For each site of a module, whether its region is meant.
-pub(crate) fn meant(pattern: &Pattern, module: &str, sites: &[SiteInfo]) -> Vec<bool> {
+pub(crate) fn meant(pattern: &Selector, module: &str, sites: &[SiteInfo]) -> Vec<bool> {
     let regions = regions(pattern, module, sites);
     let of = |site: &SiteInfo| regions.get(site.region as usize).copied();
     sites.iter().map(|s| of(s).unwrap_or(false)).collect()
+}
+
+/// Whether a region of a report is meant.
+pub(crate) fn means_region(selector: &Selector, report: &Report, region: &Region) -> bool {
+    let name = region.module.as_deref();
+    let is_its = |m: &&ModuleInfo| m.build_id.as_deref() == name || Some(&*m.path) == name;
+    let module = name.and_then(|_| report.modules.iter().find(is_its));
+    let path = module.map(|m| &m.path).or(region.file.as_ref());
+    selector.matches(&Place {
+        module: path.unwrap_or(&report.program),
+        construct: region.construct,
+        address: region.address.map(|a| a.0),
+        file: region.source.as_ref().map(|s| &*s.file),
+        line: region.source.as_ref().map(|s| s.line),
+        function: region.function.as_deref(),
+        names: Place::names_in(region.construct, region.detail.as_deref()),
+        ..Place::default()
+    })
 }
 
 /// Regions whose end is implied by another region's probe (a barrier's), and that region.
@@ -157,13 +172,16 @@ fn needs(sites: &[impl AsRef<SiteInfo>]) -> Vec<(usize, usize)> {
 
 impl SelectArgs {
     /// What of it is about this module and no other one.
-    pub(crate) fn naming(&self, module: &str) -> Option<&Pattern> {
+    pub(crate) fn naming(&self, module: &str) -> Option<&Selector> {
         self.selects().chain(self.skips()).find(|p| p.names(module))
     }
 
     /// What selects something, if anything does, in none of these modules: paths and sites.
-    pub(crate) fn without_match<'a>(&'a self, modules: &[(&str, &[SiteInfo])]) -> Vec<&'a Pattern> {
-        let matches = |pattern: &&Pattern| {
+    pub(crate) fn without_match<'a>(
+        &'a self,
+        modules: &[(&str, &[SiteInfo])],
+    ) -> Vec<&'a Selector> {
+        let matches = |pattern: &&Selector| {
             let mut modules = modules.iter();
             modules.any(|(module, sites)| meant(pattern, module, sites).contains(&true))
         };
@@ -171,12 +189,12 @@ impl SelectArgs {
         of_files.filter(|p| !matches(p)).collect()
     }
 
-    fn selects(&self) -> impl Iterator<Item = &Pattern> {
+    fn selects(&self) -> impl Iterator<Item = &Selector> {
         let kept = self.filter.iter().flat_map(|f| &f.select);
         self.select.iter().chain(kept)
     }
 
-    fn skips(&self) -> impl Iterator<Item = &Pattern> {
+    fn skips(&self) -> impl Iterator<Item = &Selector> {
         let kept = self.filter.iter().flat_map(|f| &f.skip);
         self.skip.iter().chain(kept)
     }
@@ -188,7 +206,7 @@ impl SelectArgs {
 
     /// Whether it leaves a module out on purpose: by its name.
     pub(crate) fn leaves_out(&self, module: &str) -> bool {
-        let all = |p: &Pattern| p.names_modules() && p.is_about(module) && p.matches_all();
+        let all = |p: &Selector| p.library().is_some() && p.is_about(module) && p.matches_all();
         let mut selects = self.selects().peekable();
         let elsewhere = selects.peek().is_some() && selects.all(|p| !p.is_about(module));
         elsewhere || self.skips().any(all)
@@ -196,8 +214,8 @@ impl SelectArgs {
 
     /// The options as arguments of a command.
     pub(crate) fn arguments(&self) -> Vec<String> {
-        let selects = self.selects().map(|p| format!("--select={}", p.text));
-        let skips = self.skips().map(|p| format!("--skip={}", p.text));
+        let selects = self.selects().map(|p| format!("--select={}", p.text()));
+        let skips = self.skips().map(|p| format!("--skip={}", p.text()));
         let calls = self.calls.text().map(|c| format!("--calls={c}"));
         let sets = self.set.iter().map(|s| format!("--set={}", s.text));
         let all = selects
@@ -214,7 +232,7 @@ impl SelectArgs {
         module: &str,
         sites: &[impl AsRef<SiteInfo>],
     ) -> Option<SelectArgs> {
-        let fits = |pattern: &&Pattern| {
+        let fits = |pattern: &&Selector| {
             let alone = SelectArgs {
                 select: vec![(*pattern).clone()],
                 ..SelectArgs::default()
@@ -222,7 +240,7 @@ impl SelectArgs {
             selected(&alone, module, sites).is_ok_and(|chosen| chosen.contains(&true))
         };
         let sets = |set: &&set::Set| fits(&&set.regions);
-        let select: Vec<Pattern> = self.selects().filter(fits).cloned().collect();
+        let select: Vec<Selector> = self.selects().filter(fits).cloned().collect();
         let skip = self.skips().filter(fits).cloned().collect();
         (!select.is_empty() || self.selects().next().is_none()).then(|| SelectArgs {
             select,
@@ -237,8 +255,8 @@ impl SelectArgs {
 
     /// The options in one line: equal for equal selections.
     pub(crate) fn fingerprint(&self) -> String {
-        fn join<'a>(patterns: impl Iterator<Item = &'a Pattern>) -> String {
-            let texts: Vec<_> = patterns.map(|p| p.text.as_str()).collect();
+        fn join<'a>(patterns: impl Iterator<Item = &'a Selector>) -> String {
+            let texts: Vec<_> = patterns.map(Selector::text).collect();
             texts.join("\x1f")
         }
         let functions: String = (self.functions.arguments())

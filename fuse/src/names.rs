@@ -1,8 +1,10 @@
 //! Names of functions as people know them.
 
 mod glob;
+mod select;
 
 pub use glob::{is_called, is_path_end, matches_glob};
+pub use select::{Chooses, Place, Selector};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 use std::borrow::Cow;
@@ -113,9 +115,18 @@ fn fortran(name: &str) -> Option<String> {
     (!module.is_empty() && !procedure.is_empty()).then(|| format!("{module}::{procedure}"))
 }
 
+/// What an error quotes of a text: its beginning, where it is long.
+pub fn quoted(text: &str) -> Cow<'_, str> {
+    const MOST: usize = 80;
+    match text.char_indices().nth(MOST) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{origin, readable, without_arguments};
+    use super::{origin, quoted, readable, without_arguments};
 
     #[test]
     fn names_are_those_of_the_source() {
@@ -155,5 +166,12 @@ mod tests {
         assert_eq!(without_arguments("a<b<c> >::d<e>"), "a<>::d<>");
         assert_eq!(without_arguments("operator<"), "operator<");
         assert_eq!(without_arguments("a>b"), "a>b");
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_long_text_is_quoted() {
+        assert_eq!(quoted("task"), "task");
+        let long = "ä".repeat(100);
+        assert_eq!(quoted(&long), format!("{}...", "ä".repeat(80)));
     }
 }

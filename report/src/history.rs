@@ -16,9 +16,10 @@ mod tracks;
 pub use steps::{FEWEST, LEVEL, MOST};
 
 use crate::compare::diff::Interval;
-use crate::compare::{Machine, Quantity, Side};
+use crate::compare::{Machine, Quantity, Side, gate};
 use crate::model::key::RegionKey;
 use crate::words;
+use ompfuse_fuse::names::Selector;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,8 +40,8 @@ pub struct Named {
 pub struct Wanted {
     /// Only this quantity; as in a `--fail-on` of `diff`, the program's time is its wall time.
     pub quantity: Option<Quantity>,
-    /// Only regions that this pattern names, as `region("...")` does.
-    pub region: Option<String>,
+    /// Only these regions.
+    pub region: Option<Selector>,
 }
 
 /// Why there is no history.
@@ -53,7 +54,7 @@ pub enum HistoryError {
     )]
     Empty,
     /// No region has that name.
-    #[error("no region is called '{0}'; take a function, FILE:LINE, FILE or a module")]
+    #[error("no region is {0}; `ompfuse history` without --region shows what there is")]
     Region(String),
     /// Nothing has that quantity.
     #[error("the baselines have no '{name}'{meant}; they have {known}")]
@@ -230,15 +231,13 @@ pub fn history(baselines: &[Named], wanted: &Wanted) -> Result<History, HistoryE
     for group in groups::groups(&ordered) {
         let tracks = tracks::tracks(&group.sides);
         let tracks: Vec<_> = (tracks.into_iter())
-            .filter(|t| {
-                (wanted.region.as_deref()).is_none_or(|p| crate::compare::gate::matches(p, t.key))
-            })
+            .filter(|t| (wanted.region.as_ref()).is_none_or(|s| gate::matches(s, t.key)))
             .collect();
         is_known |= !tracks.is_empty();
         series.extend(curves::series(&group, &tracks, wanted));
     }
-    if let Some(pattern) = wanted.region.as_ref().filter(|_| !is_known) {
-        return Err(HistoryError::Region(pattern.clone()));
+    if let Some(selector) = wanted.region.as_ref().filter(|_| !is_known) {
+        return Err(HistoryError::Region(selector.to_string()));
     }
     if series.is_empty() {
         let name = wanted

@@ -61,3 +61,21 @@ pub fn json<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> serde_json::V
     let output = ok(args);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("no JSON ({e}): {output:?}"))
 }
+
+/// The report of a run, a profile or a folder of runs.
+#[track_caller]
+pub fn report(input: impl AsRef<Path>) -> serde_json::Value {
+    let option = OsStr::new("--format=json");
+    json([OsStr::new("report"), input.as_ref().as_os_str(), option])
+}
+
+/// Patches a program to a file.
+#[track_caller]
+pub fn patch(program: &Path, to: &Path) {
+    ok([
+        OsStr::new("patch"),
+        program.as_os_str(),
+        OsStr::new("-o"),
+        to.as_os_str(),
+    ]);
+}

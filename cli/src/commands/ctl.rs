@@ -2,7 +2,7 @@
 
 use crate::output;
 use crate::running::{self, Access, Change, Changes, PATIENCE, Running, event_set, held};
-use crate::select::Pattern;
+use crate::select::Selector;
 use anyhow::{Context, Result, ensure};
 use ompfuse_format::control::OFF;
 use ompfuse_format::record::USER_MODULE;
@@ -22,10 +22,10 @@ pub(crate) struct Args {
     ///
     /// Selectors as for `patch --select`. `user:NAME` is a region that the program has named through ompfuse.h.
     #[arg(long, value_name = "S")]
-    disable: Vec<Pattern>,
+    disable: Vec<Selector>,
     /// Record these regions again (applied after --disable)
     #[arg(long, value_name = "S")]
-    enable: Vec<Pattern>,
+    enable: Vec<Selector>,
     /// Count these events from now on; `default`: the events at the recording's begin
     ///
     /// Given several times, with --rotate: these sets in turn.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     events: Vec<String>,
     /// Count the events of --events in these regions only
     #[arg(long, value_name = "S", requires = "events")]
-    on: Vec<Pattern>,
+    on: Vec<Selector>,
     /// Take the next event set after every N instances of a region on a thread; 0 stops this
     #[arg(long, value_name = "N")]
     rotate: Option<u32>,
@@ -119,7 +119,7 @@ impl Args {
         let events = self.events.iter().map(|list| event_set(list));
         let events = events.collect::<Result<Vec<_>>>()?;
         let switch = |on| {
-            move |what: &Pattern| Change::Switch {
+            move |what: &Selector| Change::Switch {
                 what: what.clone(),
                 on,
             }

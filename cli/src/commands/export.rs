@@ -6,7 +6,7 @@ mod tables;
 mod traces;
 
 use crate::output::Usage;
-use crate::select::Pattern;
+use crate::select::Selector;
 use crate::{atomic, load, memory, output, progress};
 use anyhow::{Result, bail};
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Take only these regions, for a call-path profile or a trace with what is inside (may be repeated);
     /// selectors as for `record`
     #[arg(long, value_name = "S")]
-    select: Vec<Pattern>,
+    select: Vec<Selector>,
     /// Add a column `label_hex` to a table of units, with the numbers of labels in hexadecimal (csv only)
     #[arg(long)]
     hex_labels: bool,

@@ -5,6 +5,7 @@ use crate::output::{FormatArg, Stream};
 use crate::pager::PagerArg;
 use crate::{atomic, output, page, progress};
 use anyhow::{Context, Result, bail};
+use ompfuse_fuse::names::{Chooses, Selector};
 use ompfuse_report::compare::Quantity;
 use ompfuse_report::history::{self, Named, Wanted};
 use ompfuse_report::view::history as view;
@@ -36,9 +37,9 @@ pub(crate) struct Args {
     /// Only this quantity: time, load-balance, instructions, ...
     #[arg(long, value_name = "QUANTITY")]
     metric: Option<String>,
-    /// Only these regions: a function, FILE:LINE, FILE or module, which may have * and ?
-    #[arg(long, value_name = "PATTERN")]
-    region: Option<String>,
+    /// Only these regions: a selector as for --select, without addresses
+    #[arg(long, value_name = "S", value_parser = of_builds)]
+    region: Option<Selector>,
     /// Only baselines of this branch
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
@@ -103,6 +104,10 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         true => Ok(FAILED),
         false => Ok(0),
     }
+}
+
+fn of_builds(text: &str) -> Result<Selector, String> {
+    Selector::parse(text, Chooses::OfBuilds)
 }
 
 /// Those of a branch, if one is wanted.

@@ -1,6 +1,9 @@
 //! `ompfuse report`.
 
 mod detail;
+mod series;
+
+pub(super) use series::hand_over_series;
 
 use super::trial;
 use crate::load::over_time::Ends;
@@ -8,15 +11,14 @@ use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
 use crate::page::{PageArgs, Records};
 use crate::pager::PagerArg;
-use crate::select::Pattern;
+use crate::select::Selector;
 use crate::{atomic, load, memory, output, progress, recording};
 use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ompfuse_format::site::SiteInfo;
 use ompfuse_fuse::Summary;
-use ompfuse_report::model::series::{Scaling, Series};
+use ompfuse_fuse::names::Place;
 use ompfuse_report::view::growth::GrowthJson;
-use ompfuse_report::view::series::SeriesJson;
 use ompfuse_report::view::text::{Section, Sections};
 use ompfuse_report::view::{self, documents, json, text};
 use ompfuse_report::{By, Report, Sort, TextOptions, filter};
@@ -99,7 +101,7 @@ enum Interval {
     /// After so many nanoseconds.
     Time(u64),
     /// With executions of a parallel region.
-    Region(Pattern),
+    Region(Selector),
 }
 
 fn parse_interval(text: &str) -> Result<Interval, String> {
@@ -214,7 +216,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let is_series = inputs.iter().any(|p| load::series::is_series(p));
     let is_several = inputs.len() > 1 || args.over.is_some() || is_series;
     if is_several && args.suggest_filter.is_none() {
-        return series(inputs, args);
+        return series::series(inputs, args);
     }
     let [input] = inputs else {
         return Err(
@@ -287,7 +289,8 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()>
     let grown = match interval {
         Interval::Time(ns) => load::over_time::over_time(input, Ends::Time(*ns), bar.progress())?,
         Interval::Region(pattern) => {
-            let is_it = |module: &str, site: &SiteInfo| pattern.means(module, site);
+            let is_it =
+                |module: &str, site: &SiteInfo| pattern.matches(&Place::of_site(module, site));
             let ends = Ends::Instances(&is_it, pattern.to_string());
             load::over_time::over_time(input, ends, bar.progress())?
         }
@@ -306,57 +309,6 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()>
     }
     let options = args.report.options(Some(Stream::Output));
     args.pager.print(&view::growth::text(report, options))
-}
-
-/// Reports over numbers of threads.
-fn series(inputs: &[PathBuf], args: &Args) -> Result<()> {
-    let series = read_series(inputs, args.weak, &args.memory)?;
-    if args.report.page.is_wanted() {
-        return args.report.page.write_series(&series);
-    }
-    if args.report.is_json() {
-        return output::print_json(&SeriesJson::new(&series));
-    }
-    let options = args.report.options(Some(Stream::Output));
-    args.pager.print(&view::series::text(&series, options))
-}
-
-fn read_series(inputs: &[PathBuf], weak: bool, memory: &memory::Arg) -> Result<Series> {
-    let scaling = if weak { Scaling::Weak } else { Scaling::Strong };
-    let bar = progress::whole("reading");
-    load::series::series(inputs, scaling, memory.bytes(), bar.progress())
-}
-
-/// As [`hand_over`], of what `--threads` has recorded in a folder.
-pub(super) fn hand_over_series(
-    folder: &Path,
-    weak: bool,
-    memory: &memory::Arg,
-    args: &ReportArgs,
-    file: Option<&Path>,
-    is_quiet: bool,
-) -> Result<()> {
-    let series = read_series(&[folder.to_owned()], weak, memory)?;
-    args.page.write_series(&series)?;
-    if is_quiet {
-        return Ok(());
-    }
-    let text = |stream| view::series::text(&series, args.options(stream));
-    let json = SeriesJson::new(&series);
-    match file {
-        Some(file) if args.is_json() => {
-            let mut text = serde_json::to_vec_pretty(&json)?;
-            text.push(b'\n');
-            atomic::write(file, &text, 0o644)
-        }
-        Some(file) => atomic::write(file, text(None).as_bytes(), 0o644),
-        None if args.is_json() => output::print_json(&json),
-        None if std::io::stdout().is_terminal() => output::print(&text(Some(Stream::Output))),
-        None => {
-            output::print_aside(&text(Some(Stream::Error)));
-            Ok(())
-        }
-    }
 }
 
 /// The report, where a file is the JSON of one.

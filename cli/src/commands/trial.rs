@@ -16,7 +16,7 @@ use crate::output::{self, note};
 use crate::recording::{self, Recording, RecordingArgs};
 use crate::run_dir::{Output, OutputParser};
 use crate::select::set::Set;
-use crate::select::{CallArgs, Pattern};
+use crate::select::{CallArgs, Selector};
 use crate::{atomic, input, load};
 use anyhow::{Context, Result, bail};
 use clap::{Args as _, FromArgMatches};
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     set: Vec<Set>,
     /// Look for the best chunk of these regions: powers of four first, then twice and half of the best (may be repeated)
     #[arg(long, value_name = "S", conflicts_with = "set")]
-    search: Vec<Pattern>,
+    search: Vec<Selector>,
     /// Decides whether a variant's output is right: gets it as standard input, and exits with 0 if it is
     ///
     /// Default: the output must be that of the original, but for numbers that differ between its own runs, too.
@@ -217,22 +217,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         ends: Instant::now() + Duration::from_nanos(args.budget),
         most: args.turns,
     };
-    // What can't be set is said before anything is run.
-    let mut sets: Vec<Vec<Set>> = args.set.iter().map(|set| vec![set.clone()]).collect();
-    sets.extend(args.search.iter().flat_map(|regions| {
-        let chunks = (0..SEARCHED).map(|n| 4u32.pow(n));
-        chunks.map(|chunk| vec![Set::chunk(regions, chunk)])
-    }));
-    for set in &sets {
-        match trial.is_own(&set[0]) {
-            true => drop(trial.patch("checked", set)?),
-            false if args.patch.is_some() => bail!(
-                "--patch writes the program's own file, and {} is about another one; `ompfuse patch LIBRARY --dormant --set ...` writes that",
-                set[0].text
-            ),
-            false => {}
-        }
-    }
+    let mut sets = asked_for(args, &mut trial)?;
     let wanted = args.output.as_ref().map(|output| output.folder.as_path());
     let folder = Folder::new(wanted)?;
     let recording = recorded(&args.command, &[], &folder.path, &trial.file(RECORDED))?;
@@ -295,6 +280,26 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         patched: None,
     };
     Ok((answer, status))
+}
+
+/// What the options ask for. What can't be set is said before anything is run.
+fn asked_for(args: &Args, trial: &mut Trial<'_>) -> Result<Vec<Vec<Set>>> {
+    let mut sets: Vec<Vec<Set>> = args.set.iter().map(|set| vec![set.clone()]).collect();
+    sets.extend(args.search.iter().flat_map(|regions| {
+        let chunks = (0..SEARCHED).map(|n| 4u32.pow(n));
+        chunks.map(|chunk| vec![Set::chunk(regions, chunk)])
+    }));
+    for set in &sets {
+        match trial.is_own(&set[0]) {
+            true => drop(trial.patch("checked", set)?),
+            false if args.patch.is_some() => bail!(
+                "--patch writes the program's own file, and {} is about another one; `ompfuse patch LIBRARY --dormant --set ...` writes that",
+                set[0].text
+            ),
+            false => {}
+        }
+    }
+    Ok(sets)
 }
 
 /// Whether a program's own file has calls of an OpenMP runtime.

@@ -12,14 +12,15 @@
 
 use super::changing::Changing;
 use super::{Running, records};
-use crate::input::{self, quoted};
-use crate::select::{self, Pattern};
+use crate::input;
+use crate::select::{self, Selector};
 use crate::{counters, recording, simulate};
 use anyhow::{Context, Result, bail, ensure};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::USER_MODULE;
 use ompfuse_format::run::{RunModule, TAKES_TURNS};
 use ompfuse_format::simulated;
+use ompfuse_fuse::names::quoted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -31,17 +32,17 @@ const DEFAULT: &str = "default";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Regions are recorded, or not any more.
-    Switch { what: Pattern, on: bool },
+    Switch { what: Selector, on: bool },
     /// Regions get an event set of their own; without one: what all others have.
     OwnSet {
         names: Option<String>,
-        what: Pattern,
+        what: Selector,
     },
 }
 
 impl Change {
     /// The regions that it is about.
-    fn what(&self) -> &Pattern {
+    fn what(&self) -> &Selector {
         let (Change::Switch { what, .. } | Change::OwnSet { what, .. }) = self;
         what
     }
@@ -126,7 +127,7 @@ impl Changes {
             }
             let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
             let rest = rest.trim();
-            let pattern = |text: &str| Pattern::of_line(text, &origin).map_err(anyhow::Error::msg);
+            let pattern = |text: &str| Selector::of_line(text, &origin).map_err(anyhow::Error::msg);
             let switch = |on| pattern(rest).map(|what| Change::Switch { what, on });
             match word {
                 "select" => selects.push(switch(true)?),

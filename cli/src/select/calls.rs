@@ -28,7 +28,9 @@ impl FromStr for Chosen {
         let all = text.split(',').map(|name| {
             Family::named(name).ok_or_else(|| {
                 let names = Family::ALL.map(Family::name).join(", ");
-                format!("unknown library `{name}`; known are {names}, or none alone")
+                format!(
+                    "unknown library `{name}`; known are {names}, or none alone (--select and --skip choose single functions)"
+                )
             })
         });
         let named = all.collect::<Result<Vec<_>, _>>()?.into_iter();

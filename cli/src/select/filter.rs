@@ -6,14 +6,15 @@
 //! select lib:liblu.so
 //! ```
 
-use super::pattern::Pattern;
-use crate::input::{self, quoted};
+use super::Selector;
+use crate::input;
+use ompfuse_fuse::names::quoted;
 
 /// The lines of a filter file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
-    pub(super) select: Vec<Pattern>,
-    pub(super) skip: Vec<Pattern>,
+    pub(super) select: Vec<Selector>,
+    pub(super) skip: Vec<Selector>,
 }
 
 /// Reads the file of a `--filter`.
@@ -44,7 +45,7 @@ fn parse(path: &str, text: &str) -> Result<Filter, String> {
                 quoted(line)
             ));
         };
-        let pattern = Pattern::of_line(rest.trim(), &format!("{path}:{number}"))?;
+        let pattern = Selector::of_line(rest.trim(), &format!("{path}:{number}"))?;
         match word {
             "select" => filter.select.push(pattern),
             "skip" => filter.skip.push(pattern),
@@ -70,10 +71,10 @@ mod tests {
             "# all\n\nselect task # those\n\tskip\t0x10\nskip operator#1 \n",
         )
         .unwrap();
-        let texts = |p: &[Pattern]| p.iter().map(|p| p.text.clone()).collect::<Vec<_>>();
+        let texts = |p: &[Selector]| p.iter().map(|p| p.text().to_owned()).collect::<Vec<_>>();
         assert_eq!(texts(&filter.select), ["task"]);
         assert_eq!(texts(&filter.skip), ["0x10", "operator#1"]);
-        assert_eq!(filter.skip[0].origin.as_deref(), Some("f:4"));
+        assert_eq!(filter.skip[0].to_string(), "`0x10` (f:4)");
         assert_eq!(parse("f", "").unwrap(), Filter::default());
     }
 

@@ -1,6 +1,6 @@
 //! `--set`: what a patched program hands over to the OpenMP runtime instead of what it was compiled with.
 
-use super::{Pattern, meant};
+use super::{Selector, meant};
 use crate::output::note;
 use anyhow::{Result, bail};
 use ompfuse_format::Construct;
@@ -15,15 +15,15 @@ use std::str::FromStr;
 pub(crate) struct Set {
     /// As the user wrote it.
     pub(crate) text: String,
-    pub(crate) regions: Pattern,
+    pub(crate) regions: Selector,
     pub(crate) values: BTreeMap<Parameter, u32>,
 }
 
 impl Set {
     /// Another chunk.
-    pub(crate) fn chunk(regions: &Pattern, chunk: u32) -> Set {
+    pub(crate) fn chunk(regions: &Selector, chunk: u32) -> Set {
         Set {
-            text: format!("{}: chunk={chunk}", regions.text),
+            text: format!("{}: chunk={chunk}", regions.text()),
             regions: regions.clone(),
             values: BTreeMap::from([(Parameter::Chunk, chunk)]),
         }
@@ -175,8 +175,8 @@ pub(crate) fn settings(
         let chosen = || sites.iter().zip(&is_meant).filter(|(_, meant)| **meant);
         if chosen().next().is_none() {
             bail!(
-                "nothing in {module} matches `{}`; `ompfuse scan` lists what there is",
-                set.regions.text
+                "nothing in {module} matches {}; `ompfuse scan` lists what there is",
+                set.regions
             );
         }
         for (&parameter, &value) in &set.values {
@@ -200,7 +200,7 @@ pub(crate) fn settings(
                     }
                 }
             }
-            let what = format!("{} of {} in {module}", parameter.name(), set.regions.text);
+            let what = format!("{} of {} in {module}", parameter.name(), set.regions.text());
             match (is_set, reasons.is_empty()) {
                 (false, true) => {
                     bail!("cannot set {what}: no construct there has such a value")
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn settings_are_parsed() {
         let set: Set = "solve.c:31: chunk=64, threads=2".parse().unwrap();
-        assert_eq!(set.regions.text, "solve.c:31");
+        assert_eq!(set.regions.text(), "solve.c:31");
         let values: Vec<(Parameter, u32)> = set.values.into_iter().collect();
         assert_eq!(values, [(Parameter::Threads, 2), (Parameter::Chunk, 64)]);
         let set: Set = "solve.c:31: schedule=guided".parse().unwrap();

@@ -31,12 +31,13 @@ pub(crate) use select::matches;
 use super::diff::Diff;
 use super::side::{Quantity, Side};
 use judge::Judge;
+use ompfuse_fuse::names::Selector;
 
 /// A `--fail-on` expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     expression: String,
-    selector: Option<String>,
+    selector: Option<Selector>,
     subject: Subject,
     comparison: Comparison,
     limit: f64,

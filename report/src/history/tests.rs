@@ -113,12 +113,12 @@ fn what_is_not_there_is_named() {
     assert_eq!(history(&[], &Wanted::default()), Err(HistoryError::Empty));
     let all = [baseline(0, &[(Quantity::Wall, &[1.0])])];
     let region = Wanted {
-        region: Some("x".to_owned()),
+        region: Some("x".parse().unwrap()),
         ..Wanted::default()
     };
     assert_eq!(
         history(&all, &region),
-        Err(HistoryError::Region("x".to_owned()))
+        Err(HistoryError::Region("`x`".to_owned()))
     );
     let quantity = Wanted {
         quantity: Some(Quantity::LoadBalance),

@@ -38,6 +38,8 @@ pub enum Wanted {
 pub struct Known<'x> {
     /// Its name in the symbol table, or its address (`0x401136`) where it has none.
     pub name: &'x str,
+    /// Its address.
+    pub start: u64,
     /// Address of the instruction that its first probe stands before.
     pub entry: u64,
     /// Length in bytes, without parts that lie elsewhere.
@@ -94,6 +96,7 @@ pub(super) fn wanted(
         let callers: Vec<&str> = callers.iter().map(AsRef::as_ref).collect();
         let wanted = wish.wanted(&Known {
             name: &name(module, n),
+            start: function.start,
             entry: entry(module, function.start),
             size: function.end - function.start,
             file: outermost.map(|source| &*source.file),

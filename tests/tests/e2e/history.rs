@@ -279,10 +279,7 @@ fn what_is_no_history_is_refused_in_one_line() {
             "cannot read one.c as a history: it is no folder",
         ),
         (&["nowhere:perf"], "cannot read nowhere:perf: git: "),
-        (
-            &["good", "--region", "nothing"],
-            "no region is called 'nothing'",
-        ),
+        (&["good", "--region", "nothing"], "no region is `nothing`"),
         (
             &["good", "--metric", "nonsense"],
             "the baselines have no 'nonsense'",

@@ -1,5 +1,7 @@
 //! Which regions get probes: `--select`, `--skip`, `--filter`, `--dry-run`, and the filter that a report suggests.
 
+mod grammar;
+
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::scan::{Scan, Site};
 use ompfuse_tests::{command, process, table};
@@ -209,12 +211,7 @@ fn a_report_suggests_a_filter() {
             "{build}: {text}"
         );
         let costly = skipped(&text);
-        let regions = command::json([
-            Path::new("report"),
-            &out,
-            Path::new("--format"),
-            Path::new("json"),
-        ]);
+        let regions = command::report(&out);
         let executed = regions["regions"].as_array().expect("regions").iter();
         let wanted: BTreeSet<u64> = executed
             .filter(|r| r["construct"] != "implicit-barrier")

@@ -1,10 +1,12 @@
 //! Tables of units and regions, and metrics.
 
 use super::Args;
+use crate::select::means_region;
 use crate::{load, output};
 use anyhow::{Result, bail, ensure};
 use ompfuse_export::units::UnitWriter;
 use ompfuse_export::{csv, openmetrics, regions};
+use ompfuse_fuse::names::Place;
 use ompfuse_fuse::summary::ModuleSummary;
 use ompfuse_fuse::{Profile, Site, Summary, XuTable};
 use ompfuse_progress::Progress;
@@ -94,7 +96,7 @@ pub(super) fn report(args: &Args, input: &Path, progress: Progress<'_>) -> Resul
     for pattern in &args.select {
         let mut regions = report.regions.iter();
         ensure!(
-            regions.any(|region| pattern.means_region(&report, region)),
+            regions.any(|region| means_region(pattern, &report, region)),
             "no region of {} is {pattern}; `ompfuse report` lists them",
             input.display()
         );
@@ -145,7 +147,7 @@ impl Args {
     /// Whether a region is selected.
     pub(super) fn means(&self, report: &Report, region: &Region) -> bool {
         let mut patterns = self.select.iter();
-        self.select.is_empty() || patterns.any(|p| p.means_region(report, region))
+        self.select.is_empty() || patterns.any(|p| means_region(p, report, region))
     }
 
     /// The rows of units that are selected; `None`: all are.
@@ -155,7 +157,8 @@ impl Args {
         }
         let mut is_wanted = vec![false; xus.sites.len()];
         for pattern in &self.select {
-            let is_meant = |site: &Site| pattern.means_units(file_of(summary, site), site);
+            let is_meant =
+                |site: &Site| pattern.matches(&Place::of_units(file_of(summary, site), site));
             let meant: Vec<bool> = xus.sites.iter().map(is_meant).collect();
             ensure!(
                 meant.contains(&true),

@@ -2,12 +2,13 @@
 
 use super::Args;
 use crate::output::Usage;
-use crate::select::Pattern;
+use crate::select::Selector;
 use crate::{atomic, interrupt, load, output, recording};
 use anyhow::{Context, Result, bail};
 use ompfuse_export::{Orders, View, chrome, firefox, otf2, perfetto, speedscope};
 use ompfuse_format::Construct;
 use ompfuse_format::run::RunModule;
+use ompfuse_fuse::names::Place;
 use ompfuse_fuse::run::timeline::{Span, Timeline};
 use ompfuse_fuse::span::{MOST_DRAWN, drawn};
 use ompfuse_otf2::Library;
@@ -182,7 +183,7 @@ fn select<'c>(args: &'c Args, timeline: &'c Timeline<'_>) -> Result<Option<Box<C
 
 /// Whether a place is meant, or something of this kind there.
 fn is_meant(
-    pattern: &Pattern,
+    pattern: &Selector,
     timeline: &Timeline<'_>,
     site: u32,
     construct: Option<Construct>,
@@ -196,7 +197,12 @@ fn is_meant(
         .zip(site.id)
         .and_then(|(module, id)| Some((&module.binary.path, module.sites.get(id as usize)?)));
     match info {
-        Some((path, info)) => pattern.means(path, info) || pattern.means_all_of(path, construct),
+        Some((path, info)) => {
+            let place = Place::of_site(path, info);
+            // Or everything of this kind, wherever it is.
+            let is_kind = construct.is_some() && pattern.construct() == construct;
+            pattern.matches(&place) || (is_kind && pattern.matches(&Place { construct, ..place }))
+        }
         None => site
             .function
             .as_deref()

@@ -1,8 +1,7 @@
 //! `report --region`.
 
 use crate::page;
-use crate::select::Pattern;
-use crate::select::plain;
+use crate::select::{Selector, means_region, plain};
 use anyhow::{Context, Result, bail};
 use ompfuse_report::view::text::detail::{Beside, detail, name, rows_by};
 use ompfuse_report::words::did_you_mean;
@@ -19,7 +18,7 @@ pub(super) enum Wanted {
     /// By its number in the report.
     Number(u32),
     /// By a selector.
-    Selector(Pattern),
+    Selector(Selector),
 }
 
 impl FromStr for Wanted {
@@ -66,7 +65,7 @@ pub(super) fn text(
 fn find<'r>(report: &Report, rows: &'r [Region], wanted: &Wanted) -> Result<&'r Region> {
     let is_it = |region: &&Region| match wanted {
         Wanted::Number(number) => region.id == *number,
-        Wanted::Selector(pattern) => pattern.means_region(report, region),
+        Wanted::Selector(pattern) => means_region(pattern, report, region),
     };
     let found: Vec<&Region> = rows.iter().filter(is_it).collect();
     match found[..] {

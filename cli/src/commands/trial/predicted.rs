@@ -3,6 +3,7 @@
 //! A loop's units are dealt out again: by a replay where the analysis has one with that schedule, else by what fetching costs, or with
 //! iterations of a range taken to last equally long. Smaller teams are the report's own predictions.
 
+use crate::select::means_region;
 use crate::select::set::Set;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{Parameter, SCHEDULES};
@@ -74,7 +75,7 @@ impl Recorded {
 
     /// The change in seconds.
     fn seconds(&self, set: &Set) -> Option<f64> {
-        let is_meant = |r: &&Region| set.regions.means_region(&self.report, r);
+        let is_meant = |r: &&Region| means_region(&set.regions, &self.report, r);
         let regions: Vec<&Region> = self.report.regions.iter().filter(is_meant).collect();
         let value = |parameter| set.values.get(&parameter).copied();
         let others = [Parameter::Grainsize, Parameter::NumTasks].map(value);

@@ -6,6 +6,7 @@ use super::predicted::Recorded;
 use super::recorded;
 use super::turns::Trial;
 use crate::interrupt::Interrupted;
+use crate::select::means_region;
 use crate::select::set::Set;
 use crate::{load, memory, progress};
 use anyhow::{Result, bail};
@@ -48,7 +49,7 @@ fn around(report: &Report, sets: &[Set]) -> (BTreeSet<u32>, BTreeSet<u32>) {
         found.map(|r| r.id).collect()
     };
     let forks = ids(&is_fork);
-    let meant = ids(&|r| sets.iter().any(|set| set.regions.means_region(report, r)));
+    let meant = ids(&|r| sets.iter().any(|set| means_region(&set.regions, report, r)));
     let paths = &report.call_paths;
     let mut found = BTreeSet::new();
     for path in paths

@@ -5,7 +5,7 @@ use super::outputs::{Judge, difference};
 use crate::interrupt::{Hold, Interrupted};
 use crate::launch::{self, Input, Launch, Moment, Stdout};
 use crate::libraries::{self, Libraries};
-use crate::select::Pattern;
+use crate::select::Selector;
 use crate::select::set::Set;
 use anyhow::{Result, bail};
 use ompfuse_format::site::Parameter;
@@ -70,7 +70,7 @@ impl Program {
             let path = reason.split(": ").next().unwrap_or_default();
             let mut regions = sets.iter().map(|set| &set.regions);
             reason.starts_with("cannot set")
-                || regions.any(|r| r.names_modules() && r.is_about(path))
+                || regions.any(|r| r.library().is_some() && r.is_about(path))
         };
         let reason = reasons.find(is_about);
         Some(reason.unwrap_or_else(|| "no file with such a region was loaded".to_owned()))
@@ -100,7 +100,7 @@ impl Trial<'_> {
     /// Whether settings are those of the program's own file.
     pub(super) fn is_own(&self, set: &Set) -> bool {
         let path = self.programs[0].file.to_string_lossy();
-        self.has_own && (!set.regions.names_modules() || set.regions.is_about(&path))
+        self.has_own && set.regions.is_about(&path)
     }
 
     /// All programs are run as those whose libraries hand over other values.
@@ -288,7 +288,7 @@ impl Trial<'_> {
     }
 
     /// Tries twice and half of the best chunk of each region.
-    pub(super) fn refine(&mut self, regions: &[Pattern]) -> Result<()> {
+    pub(super) fn refine(&mut self, regions: &[Selector]) -> Result<()> {
         let first = self.variants.len();
         for regions in regions {
             let of_region = self.variants[..first].iter().filter_map(|v| {

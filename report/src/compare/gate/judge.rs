@@ -85,7 +85,7 @@ impl<'d> Judge<'d> {
             let selector = gate.selector.as_ref();
             if let Some(selector) = selector.filter(|s| select::matches(s, &lone.key)) {
                 return Err(Problem::NoPartner {
-                    selector: selector.clone(),
+                    selector: selector.text().to_owned(),
                     side: self.a.origin.name.clone(),
                     region: Box::new(lone.key.clone()),
                 });

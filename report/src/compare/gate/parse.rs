@@ -1,7 +1,7 @@
 //! `--fail-on` expressions as text.
 //!
 //! ```text
-//! EXPRESSION = [ "b." ] [ 'region("' PATTERN '").' ] QUANTITY COMPARISON [ LIMIT ]
+//! EXPRESSION = [ "b." ] [ 'region("' SELECTOR '").' ] QUANTITY COMPARISON [ LIMIT ]
 //! COMPARISON = ">" | ">=" | "<" | "<=" | "!="
 //! LIMIT      = NUMBER [ "%" | "s" | "ms" | "us" | "ns" ]
 //! ```
@@ -11,6 +11,7 @@
 
 use super::{Comparison, Gate, Subject};
 use crate::compare::side::{Quantity, Unit};
+use ompfuse_fuse::names::{Chooses, Selector};
 
 /// An expression that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -138,7 +139,7 @@ impl<'t> Reader<'t> {
     }
 
     /// What stands in `region(...).`, behind the opening parenthesis.
-    fn selector(&mut self) -> Result<String, GateError> {
+    fn selector(&mut self) -> Result<Selector, GateError> {
         self.blanks();
         let quote = match self.rest().chars().next() {
             Some(quote @ ('"' | '\'')) => quote,
@@ -149,9 +150,8 @@ impl<'t> Reader<'t> {
             return Err(self.error_at(self.text.len(), &format!("the closing {quote}")));
         };
         let pattern = &self.rest()[..length];
-        if pattern.is_empty() {
-            return Err(self.error("a function, FILE:LINE or a module, which may be a glob"));
-        }
+        let selector = Selector::parse(pattern, Chooses::OfBuilds)
+            .map_err(|why| self.error(&format!("a selector ({why})")))?;
         self.at += length + 1;
         self.blanks();
         if !self.takes(")") {
@@ -161,7 +161,7 @@ impl<'t> Reader<'t> {
         if !self.takes(".") {
             return Err(self.error("'.' and a quantity"));
         }
-        Ok(pattern.to_owned())
+        Ok(selector)
     }
 
     fn name(&mut self) -> Result<&'t str, GateError> {
@@ -327,7 +327,8 @@ mod tests {
             ("r1c2>1%", None, change("r1c2"), Comparison::Above, 0.01),
         ] {
             let gate = parse(text).unwrap();
-            let found = (gate.selector.as_deref(), gate.subject, gate.comparison);
+            let named = gate.selector.as_ref().map(Selector::text);
+            let found = (named, gate.subject, gate.comparison);
             assert_eq!(found, (selector, subject, comparison), "{text}");
             assert!((gate.limit - limit).abs() < 1e-12, "{text}: {}", gate.limit);
             assert_eq!(gate.expression, text.trim());
@@ -352,7 +353,7 @@ mod tests {
             (
                 "region(\"\").time>1%",
                 9,
-                "a function, FILE:LINE or a module, which may be a glob",
+                "a selector (empty; give a construct, a function, FILE:LINE, FILE, lib:FILE or an address)",
             ),
             ("region(\"f\".time>1%", 11, "')'"),
             ("region(\"f\")time>1%", 12, "'.' and a quantity"),

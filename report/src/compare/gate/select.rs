@@ -1,33 +1,29 @@
 //! Which regions and which quantity are meant.
 
 use crate::compare::side::{Quantity, Sample};
-use crate::model::key::{Caller, RegionKey};
-use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
+use crate::model::key::RegionKey;
+use ompfuse_format::Construct;
+use ompfuse_fuse::names::{Place, Selector};
 use std::collections::BTreeMap;
 
-/// Whether a pattern is a region's function, `FILE:LINE`, `FILE`, its module, the name that the source gives it, or one of its callers in
-/// its module, where these tell what it is.
-pub(crate) fn matches(pattern: &str, key: &RegionKey) -> bool {
-    let of_line = || {
-        let (file, line) = pattern.rsplit_once(':')?;
-        let is_line = matches_glob(line, &key.line?.to_string());
-        Some(is_line && is_path_end(file, key.file.as_deref()?))
-    };
-    let is_named =
-        |name: &Option<String>| name.as_deref().is_some_and(|n| matches_glob(pattern, n));
-    let calls = |c: &Caller| {
-        let function = c.function.as_deref().filter(|_| c.module == key.module);
-        function.is_some_and(|f| is_called(pattern, f))
-    };
-    key.callers.iter().any(calls)
-        || key
-            .function
-            .as_deref()
-            .is_some_and(|f| is_called(pattern, f))
-        || is_named(&key.name)
-        || key.file.as_deref().is_some_and(|f| is_path_end(pattern, f))
-        || matches_glob(pattern, &key.module)
-        || of_line() == Some(true)
+/// Whether a region is chosen: by its place, its names, or one of its callers in its module, where these tell what it is.
+pub(crate) fn matches(selector: &Selector, key: &RegionKey) -> bool {
+    let is_user = key.construct == Construct::UserRegion;
+    let callers = key.callers.iter().filter(|c| c.module == key.module);
+    let callers = callers.filter_map(|c| c.function.as_deref());
+    let function = key.function.as_deref().filter(|_| !is_user);
+    selector.matches(&Place {
+        module: &key.module,
+        construct: Some(key.construct),
+        file: key.file.as_deref(),
+        line: key.line,
+        function: function.or(key.name.as_deref()),
+        names: callers
+            .chain(key.name.as_deref())
+            .chain(key.function.as_deref())
+            .collect(),
+        ..Place::default()
+    })
 }
 
 /// Whether a quantity without a selector is the program's.

@@ -44,14 +44,14 @@ impl<'d> Judge<'d> {
                 .iter()
                 .find(|lone| select::matches(selector, &lone.key))?;
             Some(Problem::NoPartner {
-                selector: selector.clone(),
+                selector: selector.text().to_owned(),
                 side: side.origin.name.clone(),
                 region: Box::new(lone.key.clone()),
             })
         };
         let lone = lone(&self.diff.only_b, self.b).or_else(|| lone(&self.diff.only_a, self.a));
         Err(lone.unwrap_or_else(|| Problem::NoRegion {
-            selector: selector.clone(),
+            selector: selector.text().to_owned(),
         }))
     }
 
