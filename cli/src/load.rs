@@ -13,6 +13,7 @@ mod runs;
 pub(crate) mod same;
 pub(crate) mod series;
 pub(crate) mod sides;
+mod source;
 mod table;
 mod timeline;
 
@@ -22,13 +23,15 @@ pub(crate) use folder::FOLDER_FILE;
 pub(crate) use order::arranged;
 pub(crate) use runs::is_run;
 use runs::runs;
+use source::sources;
+pub(crate) use source::{Source, inputs, inputs_of_ranks};
 pub(crate) use table::table;
 pub(crate) use timeline::{one_run, timeline};
 
 use crate::input;
 use crate::memory;
 use crate::output::note;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use ompfuse_format::run::{RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
@@ -229,119 +232,6 @@ pub(crate) fn check_output(output: &Path, inputs: &[PathBuf]) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// What is combined.
-pub(crate) enum Source {
-    /// A run folder.
-    Run(PathBuf),
-    /// A profile, which may be a folder of files, or a table of another recorder.
-    File(PathBuf),
-}
-
-impl Source {
-    pub(crate) fn path(&self) -> &Path {
-        match self {
-            Source::Run(path) | Source::File(path) => path,
-        }
-    }
-
-    /// Whether only sums were recorded.
-    fn has_sums_only(&self) -> bool {
-        match self {
-            Source::Run(folder) => {
-                read_with(
-                    folder,
-                    &[".json", ".rec"],
-                    |files| Ok(files.has_sums_only()),
-                )
-                .unwrap_or(false)
-            }
-            Source::File(path) => {
-                summary_of(path).is_ok_and(|summary| summary.runs.iter().any(|run| run.sums_only))
-            }
-        }
-    }
-
-    /// Whether its counts are what was counted: those that are scaled can't be combined with others.
-    fn check_exact(&self) -> Result<()> {
-        // What can't be read is told when all of it is read.
-        let (path, is_scaled) = match self {
-            Source::Run(folder) => {
-                let scaled = read_with(folder, &[".json"], |files| Ok(files.is_scaled()));
-                (folder, scaled.unwrap_or(false))
-            }
-            Source::File(path) => {
-                let summary = summary_of(path);
-                (
-                    path,
-                    summary.is_ok_and(|s| s.events.iter().any(|e| e.scaled)),
-                )
-            }
-        };
-        if is_scaled {
-            bail!(
-                "cannot combine {}: its counts are scaled (recorded with --multiplex), which makes them estimates; leave it out",
-                path.display()
-            );
-        }
-        Ok(())
-    }
-}
-
-/// What the paths mean, in order.
-pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    let inputs = sources(paths)?;
-    if inputs.len() > 1 {
-        check_sums(&inputs)?;
-        inputs.iter().try_for_each(Source::check_exact)?;
-        same::check(&inputs)?;
-    }
-    Ok(inputs)
-}
-
-/// The run of each rank of a job.
-pub(crate) fn inputs_of_ranks(ranks: &[PathBuf]) -> Result<Vec<Source>> {
-    let one = |folder: &PathBuf| {
-        let found = runs(folder)?;
-        let count = found.len();
-        match <[PathBuf; 1]>::try_from(found) {
-            Ok([run]) => Ok(Source::Run(run)),
-            Err(_) => bail!(
-                "{} has {count} runs: record each launch into a job's folder of its own",
-                folder.display()
-            ),
-        }
-    };
-    ranks.iter().map(one).collect()
-}
-
-/// Refuses to combine sums with units: the counts of the one would be in no unit of the other.
-fn check_sums(inputs: &[Source]) -> Result<()> {
-    let sums: Vec<bool> = inputs.iter().map(Source::has_sums_only).collect();
-    if let (Some(at), true) = (sums.iter().position(|&s| s), sums.contains(&false)) {
-        bail!(
-            "cannot combine {} with the others: it has sums only (recorded with --summary), they have units; leave it out, or record \
-             it without --summary",
-            inputs[at].path().display()
-        );
-    }
-    Ok(())
-}
-
-fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    let mut sources = vec![];
-    for path in paths {
-        if folder::is_folder(path) {
-            sources.push(Source::File(path.clone()));
-        } else if path.is_dir() {
-            sources.extend(runs(path)?.into_iter().map(Source::Run));
-        } else {
-            given::check(path)?;
-            sources.push(Source::File(path.clone()));
-        }
-    }
-    Ok(sources)
 }
 
 /// Combines the inputs. Each is read and handed over before the next, so that not all need to be in memory together.

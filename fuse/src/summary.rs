@@ -9,9 +9,10 @@ pub mod live;
 mod parallel;
 mod stream;
 mod sums;
+mod table;
 pub(crate) mod tree;
 
-pub(crate) use collect::TableSums;
+pub(crate) use table::TableSums;
 pub use tree::{MOST_PATHS, PathKind, PathStat};
 
 use crate::account::OwnTime;
@@ -269,13 +270,6 @@ impl RunSummary {
         let lives = self.processes.iter().map(ProcessInfo::own_span);
         let mut lives: Vec<(i64, i64)> = lives.collect();
         (!lives.is_empty()).then(|| parallel::union_ns(&mut lives))
-    }
-
-    /// The processes' own times together, in nanoseconds; `None`: nothing is known of them.
-    pub fn processes_ns(&self) -> Option<u64> {
-        let lives = self.processes.iter().map(ProcessInfo::own_span);
-        let sum = lives.map(|(begin, end)| collect::length(begin, end)).sum();
-        (!self.processes.is_empty()).then_some(sum)
     }
 }
 

@@ -3,14 +3,16 @@
 //! So the pages that a probe stores into are always the same ones, and present. A file that is mapped piece by piece costs a
 //! page fault per page, which takes three times as long as writing the page.
 
+mod head;
+#[cfg(test)]
+mod tests;
+
 use crate::syscall;
 use crate::undisturbed::uninterrupted;
 use core::cell::Cell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
-use ompfuse_format::record::{
-    HEADER_LEN, KIND_PAD, MAX_COUNTERS, THREAD_NAME, ThreadHeader, short,
-};
+use ompfuse_format::record::{HEADER_LEN, KIND_PAD, MAX_COUNTERS, ThreadHeader, short};
 
 /// Bytes of the stage. Its blocks are reserved before it is mapped, so a store can't fail for want of space.
 const STAGE: usize = 64 << 10;
@@ -262,136 +264,6 @@ impl Buffer {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn lose(&self) {
-        // SAFETY: as in commit.
-        let lost = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).lost) };
-        lost.store(lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    /// Counts time that is in no record.
-    pub(crate) fn leave_out(&self, ticks: u64) {
-        // SAFETY: as in commit.
-        let left_out = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).unrecorded_ticks) };
-        left_out.store(left_out.load(Ordering::Relaxed) + ticks, Ordering::Relaxed);
-    }
-
-    /// Counts time that recording took for itself.
-    pub(crate) fn take_out(&self, ticks: u64) {
-        // SAFETY: as in commit.
-        let ours = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).ours_ticks) };
-        ours.store(ours.load(Ordering::Relaxed) + ticks, Ordering::Relaxed);
-    }
-
-    /// Says whether it is known which intervals were disturbed.
-    pub(crate) fn set_marks(&self, known: bool) {
-        // SAFETY: as in commit.
-        let marks = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).has_marks) };
-        marks.store(u64::from(known), Ordering::Relaxed);
-    }
-
-    /// Says how long the thread was ready to run and had no processor, in nanoseconds.
-    pub(crate) fn set_queued(&self, ns: u64) {
-        // SAFETY: as in commit.
-        let queued = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).queued) };
-        queued.store(ns.saturating_add(1), Ordering::Relaxed);
-    }
-
-    /// Says what the thread is called.
-    pub(crate) fn set_name(&self, name: [u8; THREAD_NAME]) {
-        // SAFETY: as in commit; it is read once the thread has ended, and the header's page stays in the file.
-        unsafe { (&raw mut (*self.header).name).write(name) };
-    }
-
-    /// Says until when the file of a thread that has ended was completed.
-    pub(crate) fn set_completed(&self, now: u64) {
-        // SAFETY: as in commit; the header's page stays in the file when that is cut.
-        unsafe {
-            let end = (&raw const (*self.header).tsc_end).read();
-            let took = now.saturating_sub(end);
-            (&raw mut (*self.header).completed_ticks).write(took);
-        }
-    }
-
-    /// Adds what a counter of the first set has counted and no interval has; [`NOT_COUNTED`]: nobody knows how much that is.
-    pub(crate) fn unattribute(&self, counter: usize, count: u64) {
-        // SAFETY: as in commit; the place is inside the header's array.
-        unsafe {
-            let all = &raw mut (*self.header).unattributed;
-            if let Some(sum) = (*all).get(counter) {
-                let sum = sum.saturating_add(count);
-                (&raw mut (*all)[counter]).write(sum);
-            }
-        }
-    }
-
-    /// Says that counters are read for recorded execution units only.
-    pub(crate) fn set_reads_for_units(&self) {
-        // SAFETY: as in commit.
-        unsafe { (&raw mut (*self.header).reads_for_units).write(1) };
-    }
-
-    /// Says that a table of sums is kept, which is empty.
-    pub(crate) fn begin_sums(&self, mode: u64) {
-        // SAFETY: as in commit.
-        unsafe {
-            (&raw mut (*self.header).sums_at).write(LOG);
-            (&raw mut (*self.header).sums).write(mode);
-        }
-    }
-
-    /// Room in the file for so many bytes more of sums, mapped; `None` without space, and where records are behind the table.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn room_for_sums(&self, len: usize) -> Option<*mut u8> {
-        if self.full.get() || self.flushed.get() > 0 {
-            return None;
-        }
-        let (fd, at) = (self.own_file()?, self.log.get());
-        if !syscall::allocate(fd, at, len as u64) {
-            return None;
-        }
-        let mapped = syscall::map_file(fd, at, len)?;
-        self.log.set(at + len as u64);
-        self.set_stage(self.log.get() - HEADER_LEN as u64);
-        Some(mapped)
-    }
-
-    /// Counts the bytes of sums.
-    pub(crate) fn commit_sums(&self, len: usize) {
-        // SAFETY: as in commit.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.header).sums_len) }
-            .store(len as u64, Ordering::Release);
-    }
-
-    /// Where the sums end in the file; 0: there are none.
-    fn sums_end(&self) -> u64 {
-        // SAFETY: as in commit.
-        match unsafe { (&raw const (*self.header).sums_len).read() } {
-            0 => 0,
-            len => LOG + len,
-        }
-    }
-
-    /// Says where the log begins.
-    fn set_stage(&self, len: u64) {
-        // SAFETY: as in commit.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.header).stage) }.store(len, Ordering::Release);
-    }
-
-    /// The kernel's number of the thread.
-    pub(crate) fn tid(&self) -> u32 {
-        // SAFETY: written before the first record, and never again.
-        unsafe { (*self.header).tid }
-    }
-
-    /// Records lost so far.
-    pub(crate) fn lost(&self) -> u64 {
-        // SAFETY: as in commit.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.header).lost) }.load(Ordering::Relaxed)
-    }
-
     /// Stores the totals and cuts the file to what is committed. The mapping stays, so a late record does no harm; it is
     /// removed with the process, or by [`Buffer::release`]. Without `trim` the file keeps its length.
     pub(crate) fn finish(&self, tsc_end: u64, counts_end: &[u64], trim: bool) {
@@ -477,48 +349,4 @@ fn replace(number: &Cell<usize>, old: usize, new: usize) -> bool {
         );
     }
     is_done != 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::fd::IntoRawFd;
-
-    /// A signal handler that jumps out of `store` leaves what it was about to store.
-    #[test]
-    fn a_stage_is_written_once() {
-        let path = std::env::temp_dir().join(format!("ompfuse-stage-{}", std::process::id()));
-        let mut options = std::fs::File::options();
-        let file = options.read(true).write(true).create(true).truncate(true);
-        let file = file.open(&path).expect("a file can be made");
-        let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).expect("a name");
-        // SAFETY: numbers only.
-        let header: ThreadHeader = unsafe { core::mem::zeroed() };
-        let buffer = Buffer::new(file.into_raw_fd(), &name, header).expect("there is room");
-        let words = 100;
-        let store = || {
-            let out = buffer.room(8 * words).expect("there is room");
-            assert!(buffer.commit(out, words));
-        };
-        while buffer.flushed.get() == 0 {
-            store();
-        }
-        let (flushed, at) = buffer.mark();
-        assert_eq!((flushed, at), (STAGE as u64, 8 * words));
-        while buffer.at.get() + 8 * words + PAD <= STAGE {
-            store();
-        }
-        assert!(buffer.store());
-        assert_eq!(buffer.mark(), (2 * STAGE as u64, 0));
-        // A handler stores between a record's place and its end.
-        let out = buffer.room(8 * words).expect("there is room");
-        store();
-        assert!(!buffer.commit(out, words));
-        assert_eq!((buffer.mark(), buffer.lost()), ((2 * STAGE as u64, 0), 1));
-        buffer.at.set(STAGE); // as if the last store had not come
-        store();
-        assert_eq!(buffer.mark(), (2 * STAGE as u64, 8 * words));
-        assert_eq!(buffer.committed(), (2 * STAGE + 8 * words) as u64);
-        std::fs::remove_file(&path).expect("it is still there");
-    }
 }

@@ -49,8 +49,8 @@ struct Step {
     args: Vec<PathBuf>,
 }
 
-fn measure(file: &Path, folder: &Path, rounds: usize) {
-    let (copy, patched) = (folder.join("copy.so"), folder.join("patched.so"));
+/// What is measured.
+fn steps(file: &Path, copy: &Path, patched: &Path) -> [Step; 6] {
     let ompfuse = command::path().to_owned();
     let step = |name, program: &Path, args: &[&Path]| Step {
         name,
@@ -58,8 +58,8 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
         args: args.iter().map(|&a| a.to_owned()).collect(),
     };
     let json = [Path::new("--format"), Path::new("json")];
-    let steps = [
-        step("cp", Path::new("cp"), &[file, &copy]),
+    [
+        step("cp", Path::new("cp"), &[file, copy]),
         step(
             "cp, fsync",
             Path::new("sh"),
@@ -67,7 +67,7 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
                 Path::new("-c"),
                 Path::new(r#"cp "$0" "$1" && sync "$1""#),
                 file,
-                &copy,
+                copy,
             ],
         ),
         step("objdump -d", Path::new("objdump"), &[Path::new("-d"), file]),
@@ -84,12 +84,17 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
                 json[0],
                 json[1],
                 Path::new("-o"),
-                &patched,
+                patched,
                 file,
             ],
         ),
-        step("verify", &ompfuse, &[Path::new("verify"), file, &patched]),
-    ];
+        step("verify", &ompfuse, &[Path::new("verify"), file, patched]),
+    ]
+}
+
+fn measure(file: &Path, folder: &Path, rounds: usize) {
+    let (copy, patched) = (folder.join("copy.so"), folder.join("patched.so"));
+    let steps = steps(file, &copy, &patched);
     let bytes = std::fs::read(file).expect("the file can be read");
     let mut decoding = Times::default();
     let mut times: Vec<Times> = steps.iter().map(|_| Times::default()).collect();
@@ -102,7 +107,12 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
             memory[at] = memory[at].max(peak);
         }
     }
-    let sites = command::json([Path::new("scan"), json[0], json[1], &patched]);
+    let sites = command::json(
+        ["scan", "--format", "json"]
+            .map(Path::new)
+            .into_iter()
+            .chain([&*patched]),
+    );
     let mb = |n: usize| n as f64 / 1e6;
     let new = patched.metadata().expect("the patched file is there").len() as usize;
     println!(

@@ -1,7 +1,9 @@
 //! The runs of a recording, one after the other.
 
+mod nothing;
+
 use super::meeting::{Meeting, Role};
-use super::strays::{self, Stray, Watcher};
+use super::strays::Watcher;
 use super::volume::Volume;
 use super::window::{Window, WindowArgs};
 use super::{Recording, Run};
@@ -14,9 +16,8 @@ use crate::output::{self, note, remark, say};
 use crate::program::{self, Prepared};
 use crate::run_dir::{self, About, NUM_THREADS, Processes, Program};
 use crate::running::{Reload, held};
-use crate::select::SelectArgs;
 use crate::simulate::{Simulated, Simulator};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::{
     BEGUN_FILE, ENV_CHEAP, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_REGION_EVENTS, ENV_ROTATE, Exit,
@@ -364,90 +365,6 @@ impl Recorder<'_> {
             held::clear(run); // else when all ranks are at their end
         }
         Ok((ended?, recorded))
-    }
-
-    /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.
-    fn nothing(&self, run: &Path, strays: &[Stray]) -> Result<Then> {
-        let run = run.display();
-        if self.recording.status() != 0 {
-            if !self.is_stopped() {
-                note(format_args!("nothing was recorded in {run}"));
-            }
-            return Ok(Then::Stop);
-        }
-        match self.why_nothing(strays) {
-            Some(why) => bail!("nothing was recorded in {run}: {why}"),
-            None => bail!("nothing was recorded in {run}"),
-        }
-    }
-
-    /// Why there is no record; `None`: that was said already.
-    fn why_nothing(&self, strays: &[Stray]) -> Option<String> {
-        let libraries = &self.prepared.libraries;
-        let name = Path::new(self.program.name);
-        if !libraries.refusals().is_empty() {
-            return None;
-        }
-        if let Some(stray) = strays.first() {
-            return Some(stray.told(&self.recording.folder));
-        }
-        let mut left_out = libraries.left_out();
-        if self.prepared.is_left_out && left_out.is_empty() {
-            left_out.push(name.display().to_string());
-        }
-        if let [first, ..] = &left_out[..] {
-            return Some(format!(
-                "--select, --skip or --filter leave out all that calls an OpenMP runtime: {} (`ompfuse scan {first}` lists what \
-                 there is)",
-                left_out.join(", ")
-            ));
-        }
-        if self.prepared.is_unprobed && !libraries.has_patched() {
-            return Some(format!(
-                "nothing of what {name} calls of an OpenMP runtime can have a probe (`ompfuse scan {name}` says why), and no library or \
-                 program that it has loaded or started has more",
-                name = name.display()
-            ));
-        }
-        if self.prepared.module.is_some() {
-            return Some("the runtime library did not start in the program's process".to_owned());
-        }
-        if libraries.has_patched() {
-            return Some(format!(
-                "the runtime library did not start where {} has loaded or started a patched copy",
-                name.display()
-            ));
-        }
-        // It may have been too short to be seen.
-        let named = self.program.args.iter().map(Path::new);
-        let mut programs = named.filter(|file| strays::calls_openmp(file));
-        if let Some(program) = programs.next() {
-            let program = program.display();
-            return Some(format!(
-                "{program} calls an OpenMP runtime, but {} has not started it, or without the variables that ompfuse sets (env -i, \
-                 sudo and setpriv drop them); record it by itself: ompfuse record -- {program}",
-                name.display()
-            ));
-        }
-        Some(format!(
-            "neither {} nor a library or program that it has loaded or started with the variables that ompfuse sets (LD_AUDIT and \
-             OMPFUSE_*) calls an OpenMP runtime (GOMP_*, __kmpc_*), MPI, or what --calls names; what is linked statically can't be \
-             seen",
-            name.display()
-        ))
-    }
-
-    /// Says which parts of a selection matched nothing in all that was recorded.
-    pub(super) fn tell_unmatched(&self, selection: &SelectArgs) {
-        let modules = self.program.modules.iter();
-        let modules: Vec<_> = modules
-            .map(|m| (m.binary.path.as_str(), &m.sites[..]))
-            .collect();
-        for pattern in selection.without_match(&modules) {
-            note(format_args!(
-                "{pattern} matched nothing in what the program has loaded or started; `ompfuse scan FILE` lists what there is"
-            ));
-        }
     }
 
     /// Says, once each, what was not as wanted in a run.

@@ -3,19 +3,17 @@
 use super::groups::{Groups, Key};
 use super::parallel::{Instances, in_order};
 use super::sums::Numbers;
+use super::table::xu_numbers;
 use super::tree::{PathKind, Paths, Step, Tree};
 use super::{EventOrigin, ModuleSummary, ProcessorLimit, RegionStat, RunSummary, Summary};
 use crate::account::OwnTime;
-use crate::run::{
-    AtPlace, EventInfo, Health, IntervalTable, NONE, NodeTable, ProcessInfo, Run, RunReader,
-};
-use crate::table::{COUNT, EventColumn, ROW, XuTable};
+use crate::run::{AtPlace, EventInfo, IntervalTable, NONE, NodeTable, ProcessInfo, Run, RunReader};
+use crate::table::{COUNT, EventColumn, ROW};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::{Mechanism, Outcome, without_addresses};
 use ompfuse_progress::Progress;
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 impl Summary {
@@ -162,13 +160,6 @@ impl Summary {
             analysis: None,
         }
     }
-
-    /// Of a foreign table: its XUs only. `name`: what the user calls it.
-    pub fn of_table(name: &str, table: &XuTable) -> Summary {
-        let mut sums = TableSums::default();
-        sums.add(table);
-        sums.finish(name, table)
-    }
 }
 
 /// Own times of a run's processes. `threads`: by process the most at once.
@@ -193,82 +184,6 @@ pub(super) fn own_times(run: &Run, threads: &[u64]) -> Vec<OwnTime> {
         }
     };
     run.processes.iter().enumerate().map(of).collect()
-}
-
-/// A foreign table's sums, as it is read piece by piece.
-#[derive(Debug, Default)]
-pub(crate) struct TableSums {
-    groups: Groups,
-    /// Numbers of threads of all processes together.
-    threads: HashMap<(u16, u32), u32>,
-    xus: u64,
-}
-
-impl TableSums {
-    /// The next piece; sites keep their positions.
-    pub(crate) fn add(&mut self, table: &XuTable) {
-        for row in 0..table.len() {
-            let key = Key {
-                site: table.site[row],
-                construct: table.construct[row],
-                parallel: NONE,
-                path: Paths::ROOT,
-            };
-            let numbers = xu_numbers(table, row);
-            let thread = self.thread(table, row);
-            let group = self
-                .groups
-                .add(key, thread, numbers, (&table.events, &[]), row);
-            group.single += 1;
-        }
-        self.xus += table.len() as u64;
-    }
-
-    /// The number of a row's thread: that of a foreign table, or one among all processes.
-    fn thread(&mut self, table: &XuTable, row: usize) -> u32 {
-        let thread = (table.process[row], table.thread[row]);
-        let next = self.threads.len() as u32;
-        match self.threads.entry(thread) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) if table.construct[row].is_none() => *new.insert(thread.1),
-            Entry::Vacant(new) => *new.insert(next),
-        }
-    }
-
-    /// The summary. `last`: the last piece, which has all sites. `name`: what the user calls it.
-    pub(crate) fn finish(self, name: &str, last: &XuTable) -> Summary {
-        let info = |e: &EventColumn| EventInfo {
-            name: e.name.clone(),
-            counted: true,
-            reason: None,
-            scaled: false,
-        };
-        let infos: Vec<EventInfo> = last.events.iter().map(info).collect();
-        let events = origins(&infos);
-        Summary {
-            program: name.to_owned(),
-            threads: self.threads.len() as u32,
-            sites: last.sites.to_vec(),
-            regions: (self.groups.into_stats(&names(&last.events), &[], &events)).0,
-            events,
-            runs: vec![RunSummary {
-                name: name.to_owned(),
-                started: None,
-                duration_s: None,
-                exit: None,
-                events: infos,
-                region_events: vec![],
-                processes: vec![],
-                xus: self.xus,
-                health: Health::default(),
-                switch_cost_ns: None,
-                recorded: None,
-                ranks: vec![],
-                sums_only: false,
-            }],
-            ..Summary::default()
-        }
-    }
 }
 
 pub(super) fn origins(infos: &[EventInfo]) -> Vec<EventOrigin> {
@@ -336,14 +251,6 @@ fn module(module: &RunModule) -> ModuleSummary {
         skipped: skipped.into_iter().collect(),
         coverage: Some(Coverage::of(&module.sites)),
         uncounted: (module.binary.counted.as_ref()).map_or_else(Vec::new, |c| c.refused.clone()),
-    }
-}
-
-fn xu_numbers(table: &XuTable, row: usize) -> Numbers {
-    Numbers {
-        own: table.own_ns[row],
-        wall: length(table.t0_ns[row], table.t1_ns[row]),
-        extent: table.iterations[row],
     }
 }
 
@@ -537,6 +444,6 @@ fn around_calls(run: &Run, node: u32) -> u32 {
     at
 }
 
-fn names(columns: &[EventColumn]) -> Vec<String> {
+pub(super) fn names(columns: &[EventColumn]) -> Vec<String> {
     columns.iter().map(|c| c.name.clone()).collect()
 }

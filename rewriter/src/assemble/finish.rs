@@ -19,6 +19,9 @@ use ompfuse_format::abi::{ABI_VERSION, ModuleHeader, NoteDesc, OWN_FUNCTIONS};
 use ompfuse_format::site::Counted;
 use std::borrow::Cow;
 
+/// Bytes, and where they are in the file.
+type At = (u64, Vec<u8>);
+
 impl Housed<'_> {
     /// Fixes every byte.
     pub(crate) fn finish(self, original_sha256: String) -> Result<PatchPlan, PatchError> {
@@ -62,30 +65,7 @@ impl Housed<'_> {
         let counts = counted.map_or(0, Counted::set);
         let data = draft.data(&places, (identity, counts), &own, &mut changes);
 
-        let mut end = text_at.end();
-        let mut new_sections = vec![
-            NewSection::note(places.note),
-            NewSection::read_only(places.tables),
-            NewSection::code(layout.code),
-            NewSection::data(layout.data.part(0, ModuleHeader::LEN as u64)),
-            NewSection::description(text_at),
-        ];
-        let mut debug = None;
-        if !places.functions.is_empty() {
-            new_sections.push(NewSection::eh_frame(places.eh_frame));
-            if !draft.image.has_section(b".debug_frame") {
-                let offset = end.next_multiple_of(8);
-                let bytes = debug_frame(layout.code.va, &places.functions);
-                let at = Placed {
-                    offset,
-                    va: 0,
-                    len: bytes.len() as u64,
-                };
-                new_sections.push(NewSection::debug_frame(at));
-                debug = Some((offset, bytes));
-                end = at.end();
-            }
-        }
+        let (new_sections, debug, end) = draft.new_sections(&places, text_at);
         let section_table = section_table(draft.image, &new_sections, &changes.sections, end);
         let segments = layout.segments(draft.image, places.note, &changes.segments);
         let headers: Vec<u8> = segments.iter().flat_map(|s| s.to_bytes()).collect();
@@ -141,6 +121,33 @@ impl Housed<'_> {
 }
 
 impl Draft<'_> {
+    /// The sections that are new; those of them with bytes of their own behind the description; and where all of it ends.
+    fn new_sections(&self, places: &Places, text: Placed) -> (Vec<NewSection>, Option<At>, u64) {
+        let layout = &places.layout;
+        let mut sections = vec![
+            NewSection::note(places.note),
+            NewSection::read_only(places.tables),
+            NewSection::code(layout.code),
+            NewSection::data(layout.data.part(0, ModuleHeader::LEN as u64)),
+            NewSection::description(text),
+        ];
+        if places.functions.is_empty() {
+            return (sections, None, text.end());
+        }
+        sections.push(NewSection::eh_frame(places.eh_frame));
+        if self.image.has_section(b".debug_frame") {
+            return (sections, None, text.end());
+        }
+        let bytes = debug_frame(layout.code.va, &places.functions);
+        let at = Placed {
+            offset: text.end().next_multiple_of(8),
+            va: 0,
+            len: bytes.len() as u64,
+        };
+        sections.push(NewSection::debug_frame(at));
+        (sections, Some((at.offset, bytes)), at.end())
+    }
+
     /// The read-only segment's bytes.
     fn read_only(
         &self,

@@ -158,37 +158,8 @@ impl Source {
                 s.line("}");
             }),
             Form::Loop(kind, range) => self.divided(part, *kind, range, &clauses),
-            Form::Sections(combined) => {
-                let combined = if *combined { "parallel " } else { "" };
-                self.line(&format!("#pragma omp {combined}sections {clauses}"));
-                self.line("{");
-                for section in &part.bodies {
-                    self.line("#pragma omp section");
-                    self.line("{");
-                    self.line("count(&sections, 1);");
-                    self.list(section);
-                    self.line("}");
-                }
-                self.line("}");
-            }
-            Form::Single(copies) => {
-                self.line("{");
-                self.line(&format!("unsigned long c{id} = 0;"));
-                let copied = if *copies {
-                    format!("copyprivate(c{id})")
-                } else {
-                    String::new()
-                };
-                self.line(&format!("#pragma omp single {clauses} {copied}"));
-                self.line("{");
-                self.list(body);
-                self.line(&format!("c{id} = x * 3;"));
-                self.line("}");
-                if *copies {
-                    self.line(&format!("add({id}, c{id});"));
-                }
-                self.line("}");
-            }
+            Form::Sections(combined) => self.sections(part, *combined, &clauses),
+            Form::Single(copies) => self.single(id, *copies, &clauses, body),
             Form::Master => self.block("#pragma omp master", body),
             Form::Critical => {
                 self.line(&format!("#pragma omp critical(name_{id})"));
@@ -235,6 +206,39 @@ impl Source {
                 self.line("}");
             }
         }
+    }
+
+    fn sections(&mut self, part: &Part, is_combined: bool, clauses: &str) {
+        let combined = if is_combined { "parallel " } else { "" };
+        self.line(&format!("#pragma omp {combined}sections {clauses}"));
+        self.line("{");
+        for section in &part.bodies {
+            self.line("#pragma omp section");
+            self.line("{");
+            self.line("count(&sections, 1);");
+            self.list(section);
+            self.line("}");
+        }
+        self.line("}");
+    }
+
+    fn single(&mut self, id: usize, copies: bool, clauses: &str, body: &[Part]) {
+        self.line("{");
+        self.line(&format!("unsigned long c{id} = 0;"));
+        let copied = if copies {
+            format!("copyprivate(c{id})")
+        } else {
+            String::new()
+        };
+        self.line(&format!("#pragma omp single {clauses} {copied}"));
+        self.line("{");
+        self.list(body);
+        self.line(&format!("c{id} = x * 3;"));
+        self.line("}");
+        if copies {
+            self.line(&format!("add({id}, c{id});"));
+        }
+        self.line("}");
     }
 
     /// So many tasks, each with a statement that may use its number, `k`.

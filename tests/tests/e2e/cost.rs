@@ -1,10 +1,12 @@
 //! What is counted by default costs no system call per execution unit, and what is counted per parallel region and thread is what
 //! the region did on that thread.
 
+mod left_out;
+mod processors;
+
 use ompfuse_tests::{command, compile, each, few, process, table};
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 
 /// Recursive tasks without cut-off; the program tells how many `read` calls its process has made meanwhile, as the kernel counts
 /// them, and how many tasks there were.
@@ -147,8 +149,7 @@ fn record_with(
 ) -> (String, Value) {
     let recorded = table::record(program, args, threads, out, flags).ok(&format!("{flags:?}"));
     let run = table::runs(out).pop().expect("a run was recorded");
-    let json = [Path::new("--format"), Path::new("json")];
-    let report = command::json([Path::new("report"), &run].into_iter().chain(json));
+    let report = command::report(&run);
     (recorded.text(), report)
 }
 
@@ -237,8 +238,7 @@ fn counts_of_regions_are_those_of_their_threads() {
         let mut combine = vec!["combine".into(), "-o".into(), profile.clone()];
         combine.extend(table::runs(&out));
         command::ok(combine);
-        let json = [Path::new("--format"), Path::new("json")];
-        let both = command::json([Path::new("report"), &profile].into_iter().chain(json));
+        let both = command::report(&profile);
         assert_eq!(counted(&both, "region"), ["page-faults", "minor-faults"]);
         check_faults(&both, &["page-faults", "minor-faults"]);
         for xu in table::export(&profile) {
@@ -378,241 +378,5 @@ fn without_events_nothing_is_read() {
             number.expect("a number")
         };
         assert!(reads(&text) <= reads(&plain) + 10, "{plain} {text}");
-    }
-}
-
-/// Each thread computes the same; the program tells the wall time of its threads' parts, and their processor time.
-const COMPUTE: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-static double now(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec + t.tv_nsec * 1e-9;
-}
-int main(int argc, char **argv) {
-    long rounds = argc > 1 ? atol(argv[1]) : 1000;
-    double wall = 0, processor = 0;
-    #pragma omp parallel reduction(+ : wall, processor)
-    {
-        double w = now(CLOCK_MONOTONIC), p = now(CLOCK_THREAD_CPUTIME_ID);
-        volatile double x = 1;
-        for (long i = 0; i < rounds; i++)
-            x = x * 0.999 + 1;
-        processor += now(CLOCK_THREAD_CPUTIME_ID) - p;
-        wall += now(CLOCK_MONOTONIC) - w;
-    }
-    printf("%.9f %.9f\n", wall, processor);
-}
-"#;
-
-/// A text's words, wherever its lines end.
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// What part of the time in which threads work in regions they don't run is what the program itself finds.
-const STARVED: &str = "threads had no processor for at least";
-
-#[test]
-fn missing_processors_are_said_and_others_are_not() {
-    if !ompfuse_tests::has("taskset") {
-        return;
-    }
-    for (_, program) in each(few(&COMPILERS, 1), |how| compile::compile(COMPUTE, how)) {
-        let out = program.folder.path().join("runs");
-        let run = |threads: &str, set: &[(&str, &str)], on: &[&str], rounds: &str| {
-            let mut record = command::with_threads(2);
-            record.env("OMP_NUM_THREADS", threads).envs(set.to_vec());
-            record.args(["record", "--events", "none", "-o"]).arg(&out);
-            record.arg("--").args(on).arg(&program.path).arg(rounds);
-            let text = process::run(&mut record).ok("record").text();
-            let times: Vec<f64> = (text.split_whitespace())
-                .map(|t| t.parse().expect("a number"))
-                .collect();
-            let run = table::runs(&out).pop().expect("a run was recorded");
-            let json = [Path::new("--format"), Path::new("json")];
-            let report = command::json([Path::new("report"), &run].into_iter().chain(json));
-            let text = command::ok([Path::new("report"), &run]).text();
-            let own = 1.0 - times[1] / times[0];
-            let said = report["running"]["not_running"].as_f64();
-            let said = said.unwrap_or_else(|| panic!("nothing is known: {report}"));
-            // A short part may be over before the program's own clock is read on a busy machine.
-            assert!(
-                times[0] < 0.05 || (said - own).abs() < 0.1,
-                "{said} and {own}: {report}"
-            );
-            // Computing threads don't sleep: who was not running had no processor.
-            let without = report["running"]["without_processor_s"].as_f64();
-            let without = without.expect("the kernel tells it, and no thread ended before");
-            let share = without / report["running"]["wanted_s"].as_f64().expect("seconds");
-            // It is the least, since who waits may lack a processor, too.
-            assert!(share <= said + 0.1, "{share} of {said}: {report}");
-            assert_eq!(report["running"]["is_starved"], share >= 0.05, "{report}");
-            assert_eq!(text.contains(STARVED), share >= 0.05, "{text}");
-            (own, report, text)
-        };
-        let (own, report, text) = run("4", &[], &["taskset", "-c", "0"], "20000000");
-        assert!(own > 0.5, "four threads on a processor: {own}");
-        assert_eq!(
-            report["running"]["processors"], 1.0,
-            "{}",
-            report["running"]
-        );
-        assert_eq!(report["running"]["threads"], 4, "{}", report["running"]);
-        assert_eq!(
-            report["running"]["limit"], "affinity",
-            "{}",
-            report["running"]
-        );
-        // In front of all tables.
-        let first = text.split_once(STARVED).expect("it is said");
-        assert!(!first.0.contains("threads went"), "{text}");
-        assert!(text.contains("OMP_NUM_THREADS=1"), "{text}");
-        let first = &list(&report, "losses")[0];
-        assert_eq!(first["cause"]["kind"], "no_processor", "{first}");
-        assert!(first["share"].as_f64() > Some(0.4), "{first}");
-        // No test can make a quota or a hypervisor that takes time. Here the run's header tells of both.
-        let folder = table::runs(&out).pop().expect("it was recorded");
-        let header = folder.join("run.json");
-        let text = std::fs::read_to_string(&header).expect("a header");
-        let mut edited: Value = serde_json::from_str(&text).expect("JSON");
-        edited["quota"] = 1.0.into();
-        let seconds = edited["duration_s"].as_f64().expect("it ended");
-        edited["stolen_s"] = (seconds * edited["cpus"].as_f64().expect("a number") / 4.0).into();
-        std::fs::write(&header, edited.to_string()).expect("a header can be written");
-        let text = command::ok([Path::new("report"), &folder]).text();
-        for said in [
-            "4 threads share 1 processor, the quota of the control group",
-            "raise the quota",
-            "the hypervisor took 25",
-        ] {
-            assert!(words(&text).contains(said), "{said}: {text}");
-        }
-        let beside = ["-c", "0", "sh", "-c", "while :; do :; done"];
-        let beside = Command::new("taskset").args(beside).spawn();
-        let mut beside = beside.expect("taskset is there");
-        let (_, _, text) = run("1", &[], &["taskset", "-c", "0"], "20000000");
-        beside.kill().and_then(|()| beside.wait()).expect("it runs");
-        assert!(
-            words(&text).contains("1 thread may use 1 processor, and other programs used it too"),
-            "{text}"
-        );
-        let bound = [("OMP_PROC_BIND", "true"), ("OMP_PLACES", "{0}")];
-        let (_, report, text) = run("2", &bound, &[], "20000000");
-        assert_eq!(
-            report["running"]["limit"], "binding",
-            "{}",
-            report["running"]
-        );
-        assert!(
-            text.contains("2 threads are bound to 1 processor"),
-            "{text}"
-        );
-        // On a busy machine it takes a while until two threads have their processors for so long.
-        let undisturbed = (0..40).find_map(|_| {
-            let (own, report, text) = run("2", &[], &[], "4000000");
-            (own < 0.03 && report["running"]["not_running"].as_f64() < Some(0.03))
-                .then_some((report, text))
-        });
-        let Some((report, text)) = undisturbed else {
-            ompfuse_tests::tools::mention("this machine is too busy for two threads at once");
-            continue;
-        };
-        assert_eq!(report["running"]["is_starved"], false);
-        assert!(!text.contains(STARVED), "{text}");
-    }
-}
-
-/// A loop of many short ranges; the program tells how many `read` calls its process has made meanwhile.
-const RANGES: &str = r#"
-#include <stdio.h>
-static long reads(void) {
-    char line[64];
-    long n = -1;
-    FILE *io = fopen("/proc/self/io", "r");
-    while (io && fgets(line, sizeof line, io))
-        sscanf(line, "syscr: %ld", &n);
-    if (io)
-        fclose(io);
-    return n;
-}
-int main(void) {
-    static double x[64];
-    long before = reads();
-    #pragma omp parallel for schedule(dynamic, 1)
-    for (int i = 0; i < 20000; i++)
-        x[i & 63] += i;
-    printf("ranges 20000 reads %ld %g\n", reads() - before, x[5]);
-}
-"#;
-
-/// A unit that isn't recorded reads no counter; those that are have their counts, and every count is somebody's or said to be nobody's.
-#[test]
-fn what_is_left_out_needs_no_system_call() {
-    for ((source, _), program) in each(
-        [
-            (FIB, COMPILERS[0]),
-            (FIB, COMPILERS[1]),
-            (RANGES, COMPILERS[0]),
-            (RANGES, COMPILERS[1]),
-        ],
-        |(source, how)| compile::compile(source, how),
-    ) {
-        let run = |name: &str, flags: &[&str]| {
-            let out = program.folder.path().join(name);
-            let flags = [&table::ONE_EVENT[..], flags].concat();
-            let (text, report) = record(&program.path, &["14"], &out, &flags);
-            let words: Vec<&str> = text.split_whitespace().collect();
-            let number = |at: usize| words[at].parse::<f64>().expect("a number");
-            for account in list(&report, "accounting") {
-                assert_eq!(account["balanced"], true, "{name}: {account}");
-            }
-            let run = table::runs(&out).pop().expect("a run was recorded");
-            let mut without = 0;
-            let xus = table::export(&run);
-            for xu in &xus {
-                without += usize::from(xu.columns.get("task-clock").is_none_or(String::is_empty));
-            }
-            assert_eq!(without, 0, "{name}: units on record have their counts");
-            // Calls per unit that was executed, and units on record.
-            (number(3) / number(1), xus.len() as f64 / number(1), report)
-        };
-        let (all, on_record, report) = run("all", &[]);
-        if counted(&report, "unit").is_empty() {
-            ompfuse_tests::skip("perf events are refused here: nothing is counted per unit");
-            continue;
-        }
-        assert!(all >= 2.0 && on_record == 1.0, "{all} calls for a unit");
-        let (sampled, on_record, report) = run("sampled", &["--sample", "64"]);
-        assert!(on_record > 0.0 && on_record < 0.05, "{on_record}");
-        assert!(sampled < all / 10.0, "{sampled} of {all} calls for a unit");
-        let nobodys = |report: &Value| -> u64 {
-            let of_thread = |a: &Value| a["unattributed_counts"]["task-clock"].as_u64();
-            list(report, "accounting")
-                .iter()
-                .filter_map(of_thread)
-                .sum()
-        };
-        assert!(nobodys(&report) > 0, "{report}");
-        assert!(list(&report, "notes").iter().any(|n| {
-            n.as_str()
-                .is_some_and(|n| n.contains("task-clock") && n.contains("recorded units"))
-        }));
-        let (throttled, _, _) = run("throttled", &["--throttle", "2"]);
-        // It takes some hundred instances until fewer are recorded.
-        let most = if source == RANGES { all / 2.0 } else { all };
-        assert!(throttled < most, "{throttled} of {all} calls for a unit");
-        // What turns out to be short was read at its begin.
-        let (long, on_record, _) = run("long", &["--min-duration", "1s"]);
-        assert!(on_record == 0.0 && long < all, "{long} of {all} calls");
-        if source == RANGES {
-            assert!(long < 0.6 * all, "{long} of {all} calls");
-            let out = program.folder.path().join("said");
-            let flags = ["--events", "task-clock", "--min-duration", "1ms"];
-            let said = table::record(&program.path, &[], 2, &out, &flags).errors();
-            assert!(said.contains("--sample N and --throttle PERCENT"), "{said}");
-        }
     }
 }

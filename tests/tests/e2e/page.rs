@@ -68,6 +68,10 @@ fn hostile(report: &mut Value) {
     }
 }
 
+fn words(command: &str) -> Vec<&str> {
+    command.split_whitespace().collect()
+}
+
 #[test]
 fn a_browser_shows_the_report() {
     let Some(driver) = driver() else { return };
@@ -78,20 +82,8 @@ fn a_browser_shows_the_report() {
     if !compile::files(&[source], &program, "gcc -O1 -g -fopenmp") {
         return;
     }
-    run(
-        folder,
-        &[
-            "profile",
-            "-q",
-            "-o",
-            "out",
-            "--html",
-            "run.html",
-            "--",
-            "./page",
-            "some-argument",
-        ],
-    );
+    let profile = "profile -q -o out --html run.html -- ./page some-argument";
+    run(folder, &words(profile));
     let length = fs::metadata(folder.join("run.html")).expect("a page").len();
     assert!(length < LARGEST, "{length} bytes");
     let json = run(folder, &["report", "out", "--format", "json"]).stdout;
@@ -99,15 +91,8 @@ fn a_browser_shows_the_report() {
     let mut report: Value = serde_json::from_slice(&json).expect("JSON");
     let host = report["host"].as_str().expect("a host").to_owned();
 
-    let redact = [
-        "report",
-        "out",
-        "--redact",
-        "--no-source",
-        "--html",
-        "redacted.html",
-    ];
-    run(folder, &redact);
+    let redact = "report out --redact --no-source --html redacted.html";
+    run(folder, &words(redact));
     let page = fs::read_to_string(folder.join("redacted.html")).expect("a page");
     let here = repository().to_string_lossy();
     for secret in [

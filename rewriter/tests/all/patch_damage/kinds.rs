@@ -1,5 +1,12 @@
 //! What can be damaged in a patched file, and the words of the check that sees it.
 
+/// A line a kind of damage: its name, what does it, and the words of the check that rejects it.
+macro_rules! kinds {
+    ($($what:literal $act:expr => $seen:expr;)*) => {
+        vec![$(($what, $act, $seen)),*]
+    };
+}
+
 mod code;
 mod file;
 mod tables;

@@ -147,6 +147,17 @@ impl Tally {
                 }
             }
         }
+        self.add_lone(what, diff, sides, &all);
+    }
+
+    /// Adds what is on one side only. `all`: what there is on each.
+    fn add_lone(
+        &mut self,
+        what: &str,
+        diff: &Value,
+        sides: [&Places; 2],
+        all: &[BTreeSet<Place>; 2],
+    ) {
         for (side, name) in ["only_a", "only_b"].into_iter().enumerate() {
             for lone in diff[name].as_array().expect("a list") {
                 if is_wait(&lone["key"]) {

@@ -26,81 +26,25 @@ pub(super) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         .map(|e| e.range().end)
         .find(|&at| !edited(at))
         .unwrap() as usize;
-    let mut all: Vec<Damage<'_>> = vec![
-        (
-            "call: displacement off by one",
-            more(call_end - 4, 1),
-            "expected `lea r10",
-        ),
-        (
-            "call: leads to another stub",
-            more(call_end - 4, 12),
-            "expected `lea r10",
-        ),
-        (
-            "call: opcode",
-            flip(call_end - 5),
-            "expected `call to a stub`",
-        ),
-        ("call: the byte behind it", flip(neighbour), CHANGED),
-        (
-            "stub: another site",
-            more(stub + 3, 32),
-            "expected `lea r10",
-        ),
-        (
-            "stub: another register",
-            flip(stub + 2),
-            "expected `lea r10",
-        ),
-        (
-            "stub: calls its way",
-            flip(stub + 7),
-            "expected `jmp to a way`",
-        ),
-        ("stub: another way", more(stub + 8, 32), "expected `"),
-        (
-            "stub: into the middle of its way",
-            more(stub + 8, 3),
-            "expected `mov r11",
-        ),
-        (
-            "way: another slot",
-            more(way + 3, 8),
-            "expected `mov r11, qword ptr [0x",
-        ),
-        (
-            "way: tests another register",
-            flip(way + 9),
-            "expected `test r11, r11`",
-        ),
-        (
-            "way: jumps elsewhere",
-            flip(way + if direct { 16 } else { 12 }),
-            "expected `jmp r11`",
-        ),
-        (
-            "window: jump off by one",
-            more(window + 1, -1),
-            "expected `jmp 0x",
-        ),
-        ("window: its end", flip(window), "expected `jmp 0x"),
-        (
-            "trampoline: steps over the red zone",
-            flip(trampoline + 4),
-            "expected `lea rsp",
-        ),
-        (
-            "trampoline: saves flags",
-            flip(trampoline + 10),
-            "expected `lahf",
-        ),
-        (
-            "trampoline: another site",
-            more(trampoline + 30, 32),
-            "expected `a probe of the site",
-        ),
-    ];
+    let mut all = kinds! {
+        "call: displacement off by one" more(call_end - 4, 1) => "expected `lea r10";
+        "call: leads to another stub" more(call_end - 4, 12) => "expected `lea r10";
+        "call: opcode" flip(call_end - 5) => "expected `call to a stub`";
+        "call: the byte behind it" flip(neighbour) => CHANGED;
+        "stub: another site" more(stub + 3, 32) => "expected `lea r10";
+        "stub: another register" flip(stub + 2) => "expected `lea r10";
+        "stub: calls its way" flip(stub + 7) => "expected `jmp to a way`";
+        "stub: another way" more(stub + 8, 32) => "expected `";
+        "stub: into the middle of its way" more(stub + 8, 3) => "expected `mov r11";
+        "way: another slot" more(way + 3, 8) => "expected `mov r11, qword ptr [0x";
+        "way: tests another register" flip(way + 9) => "expected `test r11, r11`";
+        "way: jumps elsewhere" flip(way + if direct { 16 } else { 12 }) => "expected `jmp r11`";
+        "window: jump off by one" more(window + 1, -1) => "expected `jmp 0x";
+        "window: its end" flip(window) => "expected `jmp 0x";
+        "trampoline: steps over the red zone" flip(trampoline + 4) => "expected `lea rsp";
+        "trampoline: saves flags" flip(trampoline + 10) => "expected `lahf";
+        "trampoline: another site" more(trampoline + 30, 32) => "expected `a probe of the site";
+    };
     if direct {
         all.push((
             "way: another original target",
