@@ -13,7 +13,7 @@ pub use calls::{Families, Family};
 pub use settable::Settable;
 
 use ompfuse_format::Construct;
-use ompfuse_format::abi::{self, NO_ARG, Probe};
+use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -63,7 +63,7 @@ pub struct Entry {
     pub probe: Option<Probe>,
     /// Why its call sites need no probe, if they don't: it is a setting or a service, or other sites tell what it does.
     pub no_probe: Option<String>,
-    /// Positions of the arguments that the probe reads, as in [`abi::SiteDesc::args`].
+    /// Positions of the arguments that the probe reads, as in [`ompfuse_format::abi::SiteDesc::args`].
     pub args: [u8; 8],
     /// Number of integer arguments.
     pub nargs: u8,
@@ -298,11 +298,6 @@ pub fn kmpc_schedule(number: u32) -> Option<&'static str> {
     })
 }
 
-/// The positions of `args`, without the absent ones.
-pub fn present_args(args: &[u8; 8]) -> impl Iterator<Item = u8> + '_ {
-    args.iter().copied().filter(|&a| a != abi::NO_ARG)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,7 +311,8 @@ mod tests {
             assert!(ids.insert(e.id), "id {} twice", e.id);
             assert!(symbols.insert(&e.symbol), "{} twice", e.symbol);
             let is_message = e.probe == Some(Probe::Message);
-            for a in present_args(&e.args).skip(usize::from(is_message)) {
+            let present = e.args.iter().filter(|&&a| a != NO_ARG);
+            for &a in present.skip(usize::from(is_message)) {
                 assert!(a < e.nargs, "{}: argument {a} of {}", e.symbol, e.nargs);
             }
             assert!(

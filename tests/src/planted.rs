@@ -198,7 +198,7 @@ impl Programs {
         let truth = Truth::read(&recorded.errors(), case.has("hidden"))
             .unwrap_or_else(|| panic!("{}: no TRUTH in {recorded:?}", case.name()));
         let out = folder.join("out");
-        let report = command::json([Path::new("report"), &out, Path::new("--format=json")]);
+        let report = command::report(&out);
         // For whoever wants to see why.
         let text = command::ok([Path::new("report"), &out]);
         let _ = std::fs::write(folder.join("report.txt"), &text.stdout);

@@ -151,16 +151,5 @@ fn spread(a: &Spread, b: &Spread) -> Spread {
     let threads = a.threads + b.threads;
     let sum = |s: &Spread| s.mean_s * f64::from(s.threads);
     let mean_s = (sum(a) + sum(b)) / f64::from(threads.max(1));
-    let max_s = a.max_s.max(b.max_s);
-    Spread {
-        threads,
-        min_s: a.min_s.min(b.min_s),
-        mean_s,
-        max_s,
-        imbalance: if mean_s > 0.0 {
-            max_s / mean_s - 1.0
-        } else {
-            0.0
-        },
-    }
+    Spread::new(threads, a.min_s.min(b.min_s), mean_s, a.max_s.max(b.max_s))
 }

@@ -198,3 +198,16 @@ pub struct Spread {
     /// `max_s / mean_s - 1`: 0 is even; at 1 the slowest thread has twice the mean.
     pub imbalance: f64,
 }
+
+impl Spread {
+    pub(crate) fn new(threads: u32, min_s: f64, mean_s: f64, max_s: f64) -> Spread {
+        let is_known = mean_s > 0.0;
+        Spread {
+            threads,
+            min_s,
+            mean_s,
+            max_s,
+            imbalance: if is_known { max_s / mean_s - 1.0 } else { 0.0 },
+        }
+    }
+}

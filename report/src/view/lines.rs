@@ -132,21 +132,13 @@ fn spread(regions: &[&Region], per_thread: &[RegionThread]) -> Spread {
     let max_s = works.clone().fold(0.0, f64::max);
     let least = works.clone().fold(f64::INFINITY, f64::min);
     let mean_s = works.sum::<f64>() / f64::from(threads.max(1));
-    Spread {
-        threads,
-        min_s: if per_thread.len() as u32 == threads {
-            least
-        } else {
-            0.0
-        },
-        mean_s,
-        max_s,
-        imbalance: if mean_s > 0.0 {
-            max_s / mean_s - 1.0
-        } else {
-            0.0
-        },
-    }
+    // One without work is not in the list.
+    let min_s = if per_thread.len() as u32 == threads {
+        least
+    } else {
+        0.0
+    };
+    Spread::new(threads, min_s, mean_s, max_s)
 }
 
 /// The properties of regions that have one number now.

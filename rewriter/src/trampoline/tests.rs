@@ -3,6 +3,7 @@
 use super::*;
 use crate::count::Term;
 use crate::image::tests::{CODE, tiny};
+use crate::stubs::STUB_LEN;
 
 const AT: u64 = 0x40_5000;
 const ANCHORS: Anchors = Anchors {
@@ -12,16 +13,21 @@ const ANCHORS: Anchors = Anchors {
     stubs: 0x40_5800,
 };
 
-/// The trampoline of a window over all of `code`.
-fn displace(code: &[u8], calls: &[u64]) -> Result<Vec<u8>, String> {
-    let file = tiny(code);
-    let image = Image::read(&file, "tiny").unwrap();
-    let window = Window {
+/// The window over all of `code`.
+fn window(code: &[u8]) -> Window {
+    Window {
         start: LinkVa(CODE),
         len: code.len() as u32,
         sites: Vec::new(),
         island: None,
-    };
+    }
+}
+
+/// The trampoline of a window over all of `code`.
+fn displace(code: &[u8], calls: &[u64]) -> Result<Vec<u8>, String> {
+    let file = tiny(code);
+    let image = Image::read(&file, "tiny").unwrap();
+    let window = window(code);
     let calls = calls.iter().map(|at| (LinkVa(CODE + at), 1)).collect();
     let trampoline =
         Trampoline::new(&image, &window, (&[], &[]), &calls).map_err(|e| e.to_string())?;
@@ -226,12 +232,7 @@ fn probes_stand_before_their_instruction() {
 fn counted(code: &[u8], increments: &[Increment]) -> Result<Trampoline, String> {
     let file = tiny(code);
     let image = Image::read(&file, "tiny").unwrap();
-    let window = Window {
-        start: LinkVa(CODE),
-        len: code.len() as u32,
-        sites: Vec::new(),
-        island: None,
-    };
+    let window = window(code);
     let made = Trampoline::new(&image, &window, (&[], increments), &BTreeMap::new());
     made.map_err(|e| e.to_string())
 }

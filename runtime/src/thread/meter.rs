@@ -37,10 +37,14 @@ const PLACES: usize = 512;
 const TRIES: usize = 8;
 
 /// The constructs whose waiting threads may sleep: one bit each.
-const WAITING: u32 = {
+const WAITING: u64 = {
     let (mut bits, mut at) = (0, 0);
     while at < Construct::ALL.len() {
         let construct = Construct::ALL[at];
+        assert!(
+            (construct as u32) < u64::BITS,
+            "too many constructs for a bit each: use a table"
+        );
         if construct.is_wait() || construct.is_exclusive() {
             bits |= 1 << construct as u32;
         }
@@ -189,7 +193,7 @@ impl Thread {
     #[inline(always)]
     pub(super) fn count_wait(&self, construct: Construct, cost: &Cost) {
         let is_wait = WAITING >> (construct as u32) & 1;
-        let ticks = cost.ticks.get() & u64::from(is_wait).wrapping_neg();
+        let ticks = cost.ticks.get() & is_wait.wrapping_neg();
         self.meter.waited.set(self.meter.waited.get() + ticks);
     }
 

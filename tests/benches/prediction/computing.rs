@@ -49,7 +49,7 @@ fn point(program: &Program, threads: u32, folder: &Path) -> Point {
     record.env("OMP_WAIT_POLICY", "active");
     record.args(["record", "--events", "none", "-o"]).arg(&out);
     process::run(record.arg("--").arg(&program.file).args(&program.args)).ok("record");
-    let report = command::json([Path::new("report"), &out, Path::new("--format=json")]);
+    let report = command::report(&out);
     let (seconds, predicted) = regions(&report["scaling"], u64::from(3 - threads));
     Point {
         seconds,

@@ -2,7 +2,6 @@
 
 use crate::{Tally, regions, silent};
 use ompfuse_tests::{command, compile, repository, table};
-use std::path::Path;
 
 const MODES: [&str; 12] = [
     "chain",
@@ -40,7 +39,7 @@ pub(crate) fn run() {
                 let out = folder.path().join(format!("{compiler}-{mode}-{threads}"));
                 let options = ["--events", "none"];
                 table::record(&program, &[mode, UNIT], threads, &out, &options).ok(mode);
-                command::json([Path::new("report"), &out, Path::new("--format=json")])
+                command::report(&out)
             });
             for (from, report) in THREADS.iter().zip(&reports) {
                 print!("{compiler:<10}{mode:<12}{from:>3}");

@@ -76,7 +76,7 @@ impl Programs {
     pub fn tried(&mut self, case: &Case) -> Vec<Tried> {
         let folder = self.folder_of(case);
         let out = folder.join("out");
-        let report = command::json([Path::new("report"), &out, Path::new("--format=json")]);
+        let report = command::report(&out);
         let program = folder.join(case.source());
         if case.is_mpi() {
             return vec![];

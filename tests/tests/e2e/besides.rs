@@ -159,12 +159,7 @@ fn of_source(source: &str, compiler: &str, besides: &[&[&str]]) {
     let original = process::run(process::clean(&mut Command::new(&program.path), 2));
     let out = program.folder.path().join("plain");
     table::record(&program.path, &[], 2, &out, &table::ONE_EVENT).ok(compiler);
-    let plain = command::json([
-        "report",
-        out.to_str().expect("our path"),
-        "--format",
-        "json",
-    ]);
+    let plain = command::report(&out);
     compare(
         compiler,
         (&program.path, 2),

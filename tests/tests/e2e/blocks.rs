@@ -54,12 +54,7 @@ pub(crate) fn report(program: &Path, threads: usize, flags: &[&str], out: &Path)
     let recorded = recorded.ok(&format!("{} {flags:?}", program.display()));
     let run = table::runs(out).pop();
     let run = run.unwrap_or_else(|| panic!("no run of {}: {recorded:?}", program.display()));
-    command::json([
-        "report".as_ref(),
-        run.as_os_str(),
-        "--format".as_ref(),
-        "json".as_ref(),
-    ])
+    command::report(run)
 }
 
 /// What all threads of a run have counted.

@@ -36,12 +36,7 @@ fn record(program: &Path, folder: &Path) -> (process::Output, Vec<Xu>, serde_jso
         .arg(program);
     let output = process::run(&mut recording);
     let run = table::runs(folder).pop().expect("a run was recorded");
-    let report = command::json([
-        Path::new("report"),
-        &run,
-        Path::new("--format"),
-        Path::new("json"),
-    ]);
+    let report = command::report(&run);
     (output, table::export(&run), report)
 }
 
@@ -122,12 +117,7 @@ fn without_cancellation_there_is_none() {
         let out = folder.path().join("runs");
         table::record(&patched, &[], 2, &out, &table::ONE_EVENT).ok(&build.to_string());
         let run = table::runs(&out).pop().expect("a run was recorded");
-        let report = command::json([
-            Path::new("report"),
-            &run,
-            Path::new("--format"),
-            Path::new("json"),
-        ]);
+        let report = command::report(&run);
         let regions = report["regions"].as_array().expect("a list of regions");
         let cancels: Vec<_> = regions
             .iter()

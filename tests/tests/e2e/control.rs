@@ -81,7 +81,7 @@ fn regions_are_switched_off_and_on() {
 
 /// The parts of the only parallel region's overhead: how often each was met.
 fn parts(run: &Path) -> (Value, BTreeMap<String, u64>) {
-    let report = command::json([Path::new("report"), run, Path::new("--format=json")]);
+    let report = command::report(run);
     let overheads = report["overheads"].as_array().expect("a list of regions");
     assert_eq!(overheads.len(), 1, "{overheads:?}");
     let overhead = overheads[0].clone();
@@ -333,12 +333,7 @@ fn changes_at_random_moments() {
 
 /// The time of each thread of a run adds up. Returns the report.
 fn accounts_balance(run: &Path) -> serde_json::Value {
-    let report = command::json([
-        "report".as_ref(),
-        run.as_os_str(),
-        "--format".as_ref(),
-        "json".as_ref(),
-    ]);
+    let report = command::report(run);
     let accounts = report["accounting"]
         .as_array()
         .expect("a list of threads")

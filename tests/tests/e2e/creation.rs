@@ -25,8 +25,7 @@ fn what_follows_a_creation_that_fails_is_no_part_of_it() {
         assert_eq!((recorded.status, recorded.text().trim()), (0, "tasks 100"));
         let run = table::runs(&out).pop().expect("a run was recorded");
         assert_eq!(table::export(&run).len(), 100);
-        let report = ["report", "--format", "json"].map(Path::new);
-        let report = command::json(report.into_iter().chain([run.as_path()]));
+        let report = command::report(run.as_path());
         let regions = report["regions"].as_array().expect("a list of regions");
         let of = |construct: &str, field: &str| {
             let region = regions.iter().find(|r| r["construct"] == construct);

@@ -125,12 +125,7 @@ fn units_in_which_the_processor_was_taken_away_have_a_mark() {
     let compiled = |command: &&str| compile::compile(SOURCE, command);
     for (compiler, program) in ompfuse_tests::each(programs, compiled) {
         let patched = program.folder.path().join("patched");
-        command::ok([
-            "patch".as_ref(),
-            program.path.as_os_str(),
-            "-o".as_ref(),
-            patched.as_os_str(),
-        ]);
+        command::patch(&program.path, &patched);
         // Records with counts and without have forms of their own.
         for flags in [["--events", "none"], table::ONE_EVENT] {
             let (can, (known, units, marked)) = run(&patched, "beside", &flags);

@@ -157,8 +157,7 @@ fn instructions_are_those_of_the_task() {
             table::record(&patched, &[], 2, &out, &flags).ok("record");
             let run = table::runs(&out).remove(0);
             let xus = table::export(&run);
-            let json = [Path::new("--format"), Path::new("json")];
-            let report = command::json([Path::new("report"), &run].into_iter().chain(json));
+            let report = command::report(&run);
             // The rank among its siblings is the label's last number but one.
             let rank = |label: &str| -> u64 {
                 let mut parts = label.rsplit('.').skip(1);

@@ -40,12 +40,7 @@ fn threads_have_their_names() {
     let mut record = command::with_threads(2);
     record.args(["record", "--events", "none", "-o"]).arg(&out);
     process::run(record.arg("--").arg(&program.path)).ok("record");
-    let report = command::json([
-        "report".as_ref(),
-        out.as_os_str(),
-        "--format".as_ref(),
-        "json".as_ref(),
-    ]);
+    let report = command::report(&out);
     let regions = report["regions"].as_array().expect("regions");
     let threads = regions.iter().filter(|r| r["construct"] == "parallel");
     let threads = threads.flat_map(|r| r["per_thread"].as_array().expect("threads"));

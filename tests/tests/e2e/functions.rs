@@ -154,13 +154,7 @@ fn by_gdb(program: &Path, addresses: impl Iterator<Item = u64>) -> BTreeMap<u64,
 
 /// Calls by the function's name, in the report of a run.
 fn reported(run: &Path) -> BTreeMap<String, u64> {
-    let args = [
-        "report".as_ref(),
-        run.as_os_str(),
-        "--format".as_ref(),
-        "json".as_ref(),
-    ];
-    let report = command::json(args);
+    let report = command::report(run);
     let regions = report["regions"].as_array().expect("a list of regions");
     let functions = regions.iter().filter(|r| r["construct"] == "function");
     functions
@@ -258,12 +252,7 @@ fn constructs_keep_their_labels() {
         let mut counted = crate::executions::reported(&functions);
         assert!(counted.remove("function") > Some(0), "{build}: {counted:?}");
         assert_eq!(counted, crate::executions::reported(&plain), "{build}");
-        let report = command::json([
-            "report".as_ref(),
-            functions.as_os_str(),
-            "--format".as_ref(),
-            "json".as_ref(),
-        ]);
+        let report = command::report(functions);
         let accounts = report["accounting"].as_array().expect("a list of threads");
         assert!(
             accounts.iter().all(|a| a["balanced"] == true),

@@ -135,7 +135,7 @@ fn a_run_whose_command_was_killed_is_readable() {
         );
         assert!(!text.contains("are ticks"), "{text}");
         assert_eq!(text.contains("are estimates"), program_killed, "{text}");
-        let ended = command::json(["report", &out.to_string_lossy(), "--format", "json"]);
+        let ended = command::report(&out);
         assert_eq!(ended["runs"][0]["exit"], "unknown", "{ended:#}");
         assert!(
             ended["runs"][0]["duration_s"].as_f64() > Some(0.0),

@@ -60,8 +60,7 @@ fn record(folder: &Path, command: &[&str], env: &[(&str, &str)], times: usize) -
 
 #[track_caller]
 fn report(folder: &Path) -> Value {
-    let folder = folder.to_string_lossy();
-    let report = command::json(["report", &folder, "--format", "json"]);
+    let report = command::report(folder);
     assert_eq!(report["notes"], Value::Array(Vec::new()), "{report:#}");
     report
 }
@@ -85,6 +84,16 @@ fn executions(report: &Value, module: &str, construct: &str) -> u64 {
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path of ours is text")
+}
+
+/// A program of this name, and the library of `work.c`.
+fn with_library(name: &str, folder: &Path) -> Option<[PathBuf; 2]> {
+    let flags = ["-fopenmp", "-fPIC", "-shared"];
+    let source = format!("{name}.c");
+    Some([
+        compile("gcc", &source, &folder.join(name), &["-pthread"])?,
+        compile("gcc", "work.c", &folder.join("work.so"), &flags)?,
+    ])
 }
 
 fn reopened(compiler: &str) {
@@ -138,11 +147,7 @@ fn reopened_clang() {
 fn the_openmp_runtime_stays() {
     let folder = tempfile::tempdir().expect("there is room for a recording");
     let at = |name: &str| folder.path().join(name);
-    let flags = ["-fopenmp", "-fPIC", "-shared"];
-    let (Some(host), Some(library)) = (
-        compile("gcc", "host.c", &at("host"), &["-pthread"]),
-        compile("gcc", "work.c", &at("work.so"), &flags),
-    ) else {
+    let Some([host, library]) = with_library("host", folder.path()) else {
         return;
     };
     let out = at("runs");
@@ -205,7 +210,7 @@ fn a_late_library_with_others_beside_it() {
             );
         }
         // Labels tell modules apart in the same way in every run.
-        let report = command::json(["report", text(&out), "--format", "json"]);
+        let report = command::report(text(&out));
         assert_eq!(report["unmatched"], Value::Array(Vec::new()), "{report:#}");
     }
 }
@@ -249,11 +254,7 @@ fn a_script_and_what_it_starts() {
 fn no_child_is_seen() {
     let folder = tempfile::tempdir().expect("there is room for a recording");
     let at = |name: &str| folder.path().join(name);
-    let flags = ["-fopenmp", "-fPIC", "-shared"];
-    let (Some(parent), Some(library)) = (
-        compile("gcc", "parent.c", &at("parent"), &["-pthread"]),
-        compile("gcc", "work.c", &at("work.so"), &flags),
-    ) else {
+    let Some([parent, library]) = with_library("parent", folder.path()) else {
         return;
     };
     let said = record(&at("runs"), &[text(&parent), text(&library)], &[], 1).text();
@@ -266,11 +267,7 @@ fn no_child_is_seen() {
 fn libraries_can_be_selected() {
     let folder = tempfile::tempdir().expect("there is room for a recording");
     let at = |name: &str| folder.path().join(name);
-    let flags = ["-fopenmp", "-fPIC", "-shared"];
-    let (Some(host), Some(library)) = (
-        compile("gcc", "host.c", &at("host"), &["-pthread"]),
-        compile("gcc", "work.c", &at("work.so"), &flags),
-    ) else {
+    let Some([host, library]) = with_library("host", folder.path()) else {
         return;
     };
     let args = [text(&library), "local", "1", "1"];

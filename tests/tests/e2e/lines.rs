@@ -199,7 +199,7 @@ fn names_are_whole_and_beside_the_linkage_names() {
         let out = folder.path().join("out");
         let (out, program) = (text(&out), text(&program));
         command::ok(["record", "--events", "none", "-o", out, "--", program]);
-        let report = command::json(["report", "--format", "json", out]);
+        let report = command::report(out);
         let mut names: BTreeSet<(String, String)> = BTreeSet::new();
         for region in report["regions"].as_array().expect("a list") {
             let text = |name: &str| region[name].as_str().unwrap_or_default().to_owned();

@@ -96,13 +96,7 @@ int main(void) {
 
 /// The natural loops of a run: place of the first probe, function, executions, iterations, most of an execution.
 fn reported(run: &Path) -> Vec<(u64, String, [u64; 3])> {
-    let args = [
-        "report".as_ref(),
-        run.as_os_str(),
-        "--format".as_ref(),
-        "json".as_ref(),
-    ];
-    let report = command::json(args);
+    let report = command::report(run);
     let regions = report["regions"].as_array().expect("a list of regions");
     let loops = regions.iter().filter(|r| r["construct"] == "natural-loop");
     let of = |r: &Value| {

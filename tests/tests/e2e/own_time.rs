@@ -128,12 +128,7 @@ fn each(check: impl Fn(&Path, &str)) {
     let compiled = |command: &&str| compile::compile(SOURCE, command);
     for (compiler, program) in ompfuse_tests::each(programs, compiled) {
         let patched = program.folder.path().join("patched");
-        command::ok([
-            "patch".as_ref(),
-            program.path.as_os_str(),
-            "-o".as_ref(),
-            patched.as_os_str(),
-        ]);
+        command::patch(&program.path, &patched);
         check(&patched, compiler);
     }
 }
@@ -263,12 +258,7 @@ fn what_a_later_library_takes_is_taken_out() {
     };
     let patched = [&library, &program].map(|file| {
         let patched = file.folder.path().join("patched");
-        command::ok([
-            "patch".as_ref(),
-            file.path.as_os_str(),
-            "-o".as_ref(),
-            patched.as_os_str(),
-        ]);
+        command::patch(&file.path, &patched);
         patched
     });
     let library = patched[0]

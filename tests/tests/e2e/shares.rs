@@ -17,7 +17,7 @@ pub(crate) fn programs(name: &'static str) -> impl Iterator<Item = (&'static str
 }
 
 fn report(input: &Path) -> Value {
-    command::json([Path::new("report"), input, Path::new("--format=json")])
+    command::report(input)
 }
 
 /// The last run's report.

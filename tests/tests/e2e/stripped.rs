@@ -66,7 +66,7 @@ fn certain_functions_are_found() {
                 program.to_str().expect("letters"),
             );
             command::ok(["record", "--events", "none", "-o", out, "--", program]);
-            let report = command::json(["report", "--format", "json", out]);
+            let report = command::report(out);
             let regions = report["regions"].as_array().expect("a list");
             let region = |r: &Value| {
                 let text = |name: &str| r[name].as_str().unwrap_or_default().to_owned();

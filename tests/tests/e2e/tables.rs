@@ -1,24 +1,15 @@
 //! Exported tables and metrics, read back by software that isn't ours: the numbers are the report's.
 
 use super::control::steady::{Steady, TASKS};
+use super::exchange::python;
 use ompfuse_tests::fixture::Fixture;
-use ompfuse_tests::{command, has, process, repository, schema, skip, table, target};
+use ompfuse_tests::{command, has, process, repository, schema, table};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// The interpreter that `tests/setup.sh` makes for tables.
-fn python() -> Option<PathBuf> {
-    let python = target().0.join("foreign/tables/python/bin/python");
-    if !python.is_file() {
-        skip("readers of tables are not installed (tests/setup.sh)");
-        return None;
-    }
-    Some(python)
-}
 
 /// What `tests/src/tables.py` prints.
 #[track_caller]

@@ -24,12 +24,7 @@ fn compile(folder: &Path, optimisation: &str) -> Option<PathBuf> {
 
 /// What the report says: executions by construct.
 fn executions(run: &Path) -> BTreeMap<String, u64> {
-    let report = command::json([
-        Path::new("report"),
-        run,
-        Path::new("--format"),
-        Path::new("json"),
-    ]);
+    let report = command::report(run);
     let mut counts = BTreeMap::new();
     for region in report["regions"].as_array().expect("a list of regions") {
         let construct = region["construct"].as_str().expect("a construct");

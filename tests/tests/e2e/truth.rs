@@ -88,8 +88,7 @@ fn times_are_those_that_the_program_measures() {
 
 /// One thread executes all tasks inside of `taskwait`, or of the barrier behind it.
 fn tasks_in_a_wait_are_no_waiting(run: &Path, truth: &Truth, all: f64, what: &str) {
-    let json = [Path::new("--format"), Path::new("json")];
-    let report = command::json([Path::new("report"), run].into_iter().chain(json));
+    let report = command::report(run);
     let regions = report["regions"].as_array().expect("a list of regions");
     let waited: f64 = regions.iter().filter_map(|r| r["wait_s"].as_f64()).sum();
     let units: f64 = truth.values().sum();

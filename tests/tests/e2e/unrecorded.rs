@@ -190,7 +190,7 @@ fn workers_that_end_by_exit_are_not_called_killed() {
     let notes = |name: &str, program: &[&str]| -> String {
         record(folder, name, &[], program).ok(name);
         let out = folder.join(name);
-        let report = command::json(["report", &out.to_string_lossy(), "--format", "json"]);
+        let report = command::report(&out);
         report["notes"].to_string()
     };
     let ended = notes("exit", &[path]);

@@ -188,8 +188,7 @@ fn single_regions_are_switched() {
     assert_eq!(output.text(), "ready\n6\n16\n30\n52\n");
 
     let run = &table::runs(&out)[0];
-    let json = ["--format", "json"].map(std::ffi::OsStr::new);
-    let report = command::json(["report".as_ref(), run.as_os_str()].into_iter().chain(json));
+    let report = command::report(run);
     let regions = report["regions"].as_array().expect("a list of regions");
     let executions = |name: &str| {
         let region = regions.iter().find(|r| r["name"] == name);
@@ -255,12 +254,7 @@ fn regions_of_libraries() {
     let library = library.to_str().expect("text");
     table::record(&program, &[library], 2, &out, &table::ONE_EVENT).ok("record");
     let run = &table::runs(&out)[0];
-    let report = command::json([
-        "report".as_ref(),
-        run.as_os_str(),
-        "--format".as_ref(),
-        "json".as_ref(),
-    ]);
+    let report = command::report(run);
     let regions = report["regions"].as_array().expect("a list of regions");
     let late = regions.iter().find(|r| r["name"] == "late");
     let late = late.unwrap_or_else(|| panic!("no region in {regions:?}"));

@@ -31,11 +31,6 @@ impl Teams {
         id
     }
 
-    /// So many identifiers there are.
-    pub(super) fn len(&self) -> usize {
-        self.list.len() + 1
-    }
-
     pub(super) fn get(&self, mut team: TeamId) -> Team {
         let mut members = vec![];
         while let Some(at) = team.checked_sub(1) {
@@ -65,11 +60,6 @@ impl<'a> super::Timeline<'a> {
     /// If there is no such team.
     pub fn team(&self, team: u32) -> Team {
         self.teams.get(team)
-    }
-
-    /// Positions of teams are below this number.
-    pub fn most_teams(&self) -> usize {
-        self.teams.len()
     }
 }
 

@@ -323,6 +323,20 @@ int main(void) {}
     }
 }
 
+/// No loop is found in what these compilers make of a source.
+#[track_caller]
+fn have_no_loop(source: &str) {
+    for level in levels() {
+        let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
+        for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
+            let scan = program.scan();
+            let loops = begins(&scan, Construct::Loop);
+            let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
+            assert!(named.is_empty(), "{command}: {named:?}");
+        }
+    }
+}
+
 /// Questions for the first thread around, in and behind cycles with steps of the number of threads.
 #[test]
 fn strides_of_the_first_thread_are_no_loops() {
@@ -347,15 +361,7 @@ void behind(unsigned n) {
 }
 int main(void) {}
 ";
-    for level in levels() {
-        let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
-        for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
-            let scan = program.scan();
-            let loops = begins(&scan, Construct::Loop);
-            let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
-            assert!(named.is_empty(), "{command}: {named:?}");
-        }
-    }
+    have_no_loop(source);
 }
 
 /// The first thread repeats something until a number that is computed from that of threads isn't 0. What it is computed from besides is
@@ -408,15 +414,7 @@ void all_of_them(void) {
 }
 int main(void) {}
 ";
-    for level in levels() {
-        let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
-        for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
-            let scan = program.scan();
-            let loops = begins(&scan, Construct::Loop);
-            let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
-            assert!(named.is_empty(), "{command}: {named:?}");
-        }
-    }
+    have_no_loop(source);
 }
 
 /// The same where nothing is read: a sum of something and the number of threads is no chunk's start.
@@ -438,15 +436,7 @@ void constants(void) {
 }
 int main(void) {}
 ";
-    for level in levels() {
-        let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
-        for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
-            let scan = program.scan();
-            let loops = begins(&scan, Construct::Loop);
-            let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
-            assert!(named.is_empty(), "{command}: {named:?}");
-        }
-    }
+    have_no_loop(source);
 }
 
 /// What is compared with an end of the thread's own is no chunk's start.

@@ -154,12 +154,7 @@ fn callgrind_reads_writes_and_calls_as_often() {
         let flags = ["--count=work", "--functions=work", "--events", &list];
         table::record(&program.path, &[], 1, &out, &flags).ok(&command);
         let run = table::runs(&out).pop().expect("a run was recorded");
-        let report = ompfuse_tests::command::json([
-            "report".as_ref(),
-            run.as_os_str(),
-            "--format".as_ref(),
-            "json".as_ref(),
-        ]);
+        let report = ompfuse_tests::command::report(run);
         let regions = report["regions"].as_array().expect("regions");
         let function = regions.iter().find(|r| r["construct"] == "function");
         let own = &function.expect("the function is a region")["events"];

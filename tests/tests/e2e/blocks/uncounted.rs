@@ -174,7 +174,7 @@ fn a_library_of_which_nothing_is_recorded_is_told_how_it_counts() {
     assert!(told.lines().any(|l| l.ends_with(advice)), "{told}");
     let (told, out) = record("counted", &["--functions", "lib:libplain*:twice"]);
     assert!(!told.contains("can't"), "{told}");
-    let report = command::json([Path::new("report"), &out, Path::new("--format=json")]);
+    let report = command::report(&out);
     let regions = report["regions"].as_array().expect("regions");
     let twice = regions.iter().find(|r| r["construct"] == "function");
     let counted = twice.expect("the function")["events"][EXACT].as_u64();

@@ -7,7 +7,6 @@ use ompfuse_tests::table::{self, Xu};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Waits until the recording is held, or not.
@@ -31,11 +30,7 @@ fn check(xus: &[Xu], rounds: RangeInclusive<u64>) {
 }
 
 fn report(steady: &Steady) -> Value {
-    command::json([
-        Path::new("report"),
-        &steady.out(),
-        Path::new("--format=json"),
-    ])
+    command::report(steady.out())
 }
 
 #[test]

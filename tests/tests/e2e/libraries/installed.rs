@@ -19,7 +19,7 @@ fn installed(path: &str) -> bool {
 fn real(command: &[&str], env: &[(&str, &str)], module: &str) -> Value {
     let folder = tempfile::tempdir().expect("there is room for a recording");
     record(folder.path(), command, env, 2);
-    let report = command::json(["report", text(folder.path()), "--format", "json"]);
+    let report = command::report(text(folder.path()));
     assert!(executions(&report, module, "parallel") > 0, "{report:#}");
     for thread in report["accounting"].as_array().expect("a list") {
         assert_eq!(thread["balanced"], true, "{thread}");
