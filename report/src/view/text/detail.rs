@@ -248,7 +248,7 @@ fn overhead(row: &Row<'_>, options: TextOptions) -> Option<String> {
     let title = format!(
         "{} of {}",
         seconds(overhead.total_s),
-        several(overhead.team.into(), "thread")
+        several(overhead.team, "thread")
     );
     let text = titled("Overheads", &title, options);
     Some(
