@@ -1,6 +1,11 @@
 //! From functions to drafts: every function is looked at alone, several at a time, and forgotten; then what depends on
 //! other functions is put right.
 
+mod jobs;
+mod merge;
+
+pub(crate) use jobs::jobs;
+
 use super::atomics::{self, Atomic};
 use super::calls;
 use super::candidates;
@@ -10,21 +15,15 @@ use super::decode::{Pool, Scratch};
 use super::draft::Draft;
 use super::flow::dataflow::Flow;
 use super::functions::Function;
-use super::names;
 use super::relays::{self, Relayed};
 use super::windows;
-use super::{Module, madvise, natural, regions, shapes, wanted};
-use crate::model::Action;
+use super::{Module, natural, regions, shapes, wanted};
 use crate::place::Placed;
-use ompfuse_format::abi::Probe;
 use ompfuse_patterns::Runtime;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::ops::Range;
-
-/// What compilers put into the names of outlined functions.
-const OUTLINED_MARKS: [&str; 3] = ["_omp_fn", "omp_outlined", ".extracted"];
 
 /// Everything that was found.
 pub(crate) struct Whole {
@@ -134,7 +133,7 @@ pub(crate) fn find_all(module: &Module<'_>, candidates: Vec<u64>) -> Whole {
         if new.is_empty() {
             // What threads kept isn't needed any more, and everything found is about to be copied.
             drop(pool);
-            return merge(module, found, orphans);
+            return merge::merge(module, found, orphans);
         }
         barred.extend(&new);
         let inside = |part: &usize| {
@@ -145,64 +144,6 @@ pub(crate) fn find_all(module: &Module<'_>, candidates: Vec<u64>) -> Whole {
             f.parts.iter().any(inside)
         });
     }
-}
-
-/// Functions with candidates; and sites at candidates outside of functions, which can't be patched.
-pub(crate) fn jobs(module: &Module<'_>, candidates: Vec<u64>) -> (Vec<Job>, Vec<Draft>) {
-    let settled = !module.entries.hand_over(Runtime::Kmpc);
-    let mut jobs: Vec<Job> = Vec::new();
-    let mut orphans = Vec::new();
-    for va in candidates {
-        let Some(function) = module.functions.at(va) else {
-            let why = "in no known function: where instructions begin is unknown";
-            let draft = calls::undecoded(module, va, why);
-            orphans.push(draft);
-            continue;
-        };
-        match jobs.last_mut() {
-            Some(job) if job.function == function => job.candidates.push(va),
-            _ => jobs.push(Job {
-                function,
-                candidates: vec![va],
-                outlined: seems_outlined(module.functions.get(function)),
-                trouble: None,
-                settled,
-            }),
-        }
-    }
-    if jobs.is_empty() && orphans.is_empty() && !module.entries.callees.is_empty() {
-        // Code of the large model calls through registers only: no bytes tell, so that all has to be decoded.
-        jobs.extend((0..module.functions.count()).map(|function| Job {
-            function,
-            candidates: vec![module.functions.get(function).start],
-            outlined: seems_outlined(module.functions.get(function)),
-            trouble: None,
-            settled,
-        }));
-    }
-    // The whole code was searched for them.
-    module.madvise.read(madvise::STEP);
-    jobs.retain(|job| {
-        let name = module.functions.get(job.function).base_name();
-        !(module.entries.contains_runtime && name.is_some_and(names::is_runtime_internal))
-    });
-    let known: FxHashSet<usize> = jobs.iter().map(|job| job.function).collect();
-    let all = module.wanted.len().max(module.looped.len());
-    let others = (0..all).filter(|&n| module.is_wanted(n) && !known.contains(&n));
-    jobs.extend(others.map(|function| Job {
-        function,
-        candidates: Vec::new(),
-        outlined: seems_outlined(module.functions.get(function)),
-        trouble: None,
-        settled,
-    }));
-    (jobs, orphans)
-}
-
-/// Whether a function is likely to be an outlined one. What depends on it is corrected when all calls are known.
-fn seems_outlined(function: &Function<'_>) -> bool {
-    let marked = |name: &str| OUTLINED_MARKS.iter().any(|mark| name.contains(mark));
-    function.name.is_none_or(marked)
 }
 
 /// Looks at functions, and at moved parts that didn't come with one.
@@ -261,7 +202,7 @@ fn functions(module: &Module<'_>, pool: &Pool, jobs: Vec<Job>) -> Vec<Found> {
             let job = Job {
                 function,
                 candidates: own.get(&function).cloned().unwrap_or_default(),
-                outlined: seems_outlined(module.functions.get(function)),
+                outlined: jobs::seems_outlined(module.functions.get(function)),
                 trouble: None,
                 settled: job.settled,
             };
@@ -436,96 +377,4 @@ fn share(found: &mut [Found]) -> FxHashSet<usize> {
         f.job.trouble.get_or_insert(trouble);
     }
     shared
-}
-
-/// Puts the drafts of all functions into one list. What is in several functions is listed with the first.
-fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
-    let mut drafts = orphans;
-    drafts.reserve(found.iter().map(|f| f.drafts.len()).sum());
-    let mut whole = Whole {
-        drafts,
-        windows: Vec::new(),
-        relays: Vec::new(),
-        atomics: FxHashMap::default(),
-    };
-    let mut claims: FxHashMap<usize, usize> = FxHashMap::default();
-    for &part in found.iter().flat_map(|f| &f.parts) {
-        *claims.entry(part).or_default() += 1;
-    }
-    // Sites in code that several functions have, by address.
-    let mut shared: FxHashMap<u64, usize> = FxHashMap::default();
-    let mut combined = Vec::new();
-    for f in found {
-        let common: Vec<Range<u64>> = f
-            .parts
-            .iter()
-            .filter(|p| claims[p] > 1)
-            .map(|&p| module.functions.get(p))
-            .map(|f| f.start..f.end)
-            .collect();
-        let mut number = Vec::with_capacity(f.drafts.len());
-        let mut next = whole.drafts.len();
-        for d in &f.drafts {
-            let is_common = common.iter().any(|r| r.contains(&d.address));
-            let known = shared.get(&d.address).copied().filter(|_| is_common);
-            number.push(known.unwrap_or(next));
-            next += usize::from(known.is_none());
-        }
-        let listed = |i: &usize| number[*i] >= whole.drafts.len();
-        for i in (0..number.len()).filter(listed) {
-            let address = f.drafts[i].address;
-            if common.iter().any(|r| r.contains(&address)) {
-                shared.entry(address).or_insert(number[i]);
-            }
-        }
-        let start = module.functions.get(f.job.function).start;
-        whole.atomics.extend(f.atomics.map(|a| (start, a)));
-        combined.extend(f.combined.into_iter().map(|d| (start, number[d])));
-        let known = whole.drafts.len();
-        for (i, mut d) in f.drafts.into_iter().enumerate() {
-            if number[i] < known {
-                continue;
-            }
-            d.region = d.region.map(|r| number[r]);
-            if let Some(rare) = d.own_rare() {
-                rare.implied_by.iter_mut().for_each(|i| *i = number[*i]);
-                rare.follows.iter_mut().for_each(|i| *i = number[*i]);
-                rare.begins = rare
-                    .begins
-                    .map(|(begin, share)| (number[begin], number[share]));
-            }
-            if let Some(Action::Inline(spec)) = &mut d.action
-                && spec.probe == Probe::InlineLoopAgain
-            {
-                spec.param = number[spec.param as usize] as i64;
-            }
-            whole.drafts.push(d);
-        }
-        for mut relay in f.relays {
-            let probed = |d: &usize| whole.drafts[*d].action.is_some();
-            relay.members = relay.members.into_iter().map(|d| number[d]).collect();
-            relay.members.retain(probed);
-            if !relay.members.is_empty() {
-                whole.relays.push(relay);
-            }
-        }
-        for mut window in f.windows {
-            window.members.iter_mut().for_each(|d| *d = number[*d]);
-            whole.windows.push(window);
-        }
-    }
-    whole.windows.sort_by_key(|w| w.range.start);
-    whole.relays.sort_by_key(|r| r.loads.first().copied());
-    let mut begins: FxHashMap<u64, usize> = FxHashMap::default();
-    for (i, d) in whole.drafts.iter().enumerate() {
-        if let Some(va) = d.outlined {
-            begins.entry(va).or_insert(i);
-        }
-    }
-    for (start, part) in combined {
-        if let Some(&begin) = begins.get(&start) {
-            regions::belongs_to(part, begin, &mut whole.drafts);
-        }
-    }
-    whole
 }
