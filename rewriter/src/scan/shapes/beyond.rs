@@ -1,11 +1,13 @@
-//! Elements that a thread's share leads to outside of every loop that is known to have its bounds: of a loop that isn't known, where a
-//! cycle is entered in several places, say. They are listed.
+//! Loops with a share of a division that are not known by their test, and elements that a share leads to outside of every loop that is known
+//! to have its bounds: of a loop that isn't known, where a cycle is entered in several places, say. They are listed.
 
 use super::found::Found;
-use super::loops::Shape;
+use super::loops::{Shape, asking};
 use super::why::{Lost, Why};
 use super::{Analysis, again, def_use};
 use iced_x86::{Mnemonic, OpKind};
+use ompfuse_format::Construct;
+use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lists, for each division whose loops are in `shapes` and `sharers`, the first such place, but for divisions of which a loop is
@@ -69,4 +71,35 @@ pub(super) fn list(
         let construct = all[shares[&id].begin].construct;
         all.push(Found::begin(construct, "static", at, why));
     }
+}
+
+/// Lists further loops with the results of division `id`, computed in `blocks`: where the remainder is asked for, and no branch on
+/// these results follows before they are computed again, or what ends a loop (`closing`).
+pub(super) fn list_others(
+    a: &Analysis<'_, '_>,
+    id: u64,
+    blocks: &[usize],
+    closing: &BTreeSet<usize>,
+    shapes: &[Shape],
+    all: &mut Vec<Found>,
+) {
+    let own = |s: &&Shape| s.id == id;
+    let own: Vec<&Shape> = shapes.iter().filter(own).collect();
+    let Some(shape) = own.first() else {
+        return;
+    };
+    let (rank, construct) = match all[shape.share].construct {
+        Construct::Distribute => (Query::TeamNum, Construct::Distribute),
+        other => (Query::ThreadNum, other),
+    };
+    let tests = own.iter().flat_map(|s| s.others.iter().chain([&s.first]));
+    let tests: BTreeSet<usize> = tests.copied().collect();
+    let ends = |b: &usize| blocks.contains(b) || closing.contains(b);
+    let tested = a.leading_to(tests.iter().copied(), ends);
+    let leads = |block: usize| {
+        let succs = &a.body.blocks[block].succs;
+        tests.contains(&block) || succs.iter().any(|s| tested.contains(s))
+    };
+    let others = asking(a, id, rank).filter(|&(b, _)| !leads(b));
+    all.extend(others.map(|(_, at)| Found::begin(construct, "static", at, Err(Why::Untested))));
 }

@@ -17,7 +17,6 @@ use super::{
     Analysis, Basis, Decisions, NaturalLoop, Noticed, Rule, again, beyond, fused, repeated, shares,
 };
 use crate::scan::flow::value::Value;
-use ompfuse_format::Construct;
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,39 +63,12 @@ fn is_tested_elsewhere(a: &Analysis<'_, '_>, division: &Division, id: u64, block
         && shares::origin(a, at, division.block, division.by, size) == shares::Origin::Loop
 }
 
-/// Lists further loops with the results of division `id`, computed in `blocks`: where the remainder is asked for, and no branch on
-/// these results follows before they are computed again, or what ends a loop (`closing`).
-fn list_others(
+/// The comparisons of the thread's number with the remainder of division `id`: block and address.
+pub(super) fn asking(
     a: &Analysis<'_, '_>,
     id: u64,
-    blocks: &[usize],
-    closing: &BTreeSet<usize>,
-    shapes: &[Shape],
-    all: &mut Vec<Found>,
-) {
-    let own = |s: &&Shape| s.id == id;
-    let own: Vec<&Shape> = shapes.iter().filter(own).collect();
-    let Some(shape) = own.first() else {
-        return;
-    };
-    let (rank, construct) = match all[shape.share].construct {
-        Construct::Distribute => (Query::TeamNum, Construct::Distribute),
-        other => (Query::ThreadNum, other),
-    };
-    let tests = own.iter().flat_map(|s| s.others.iter().chain([&s.first]));
-    let tests: BTreeSet<usize> = tests.copied().collect();
-    let ends = |b: &usize| blocks.contains(b) || closing.contains(b);
-    let tested = a.leading_to(tests.iter().copied(), ends);
-    let leads = |block: usize| {
-        let succs = &a.body.blocks[block].succs;
-        tests.contains(&block) || succs.iter().any(|s| tested.contains(s))
-    };
-    let others = asking(a, id, rank).filter(|&(b, _)| !leads(b));
-    all.extend(others.map(|(_, at)| Found::begin(construct, "static", at, Err(Why::Untested))));
-}
-
-/// The comparisons of the thread's number with the remainder of division `id`: block and address.
-fn asking(a: &Analysis<'_, '_>, id: u64, rank: Query) -> impl Iterator<Item = (usize, u64)> {
+    rank: Query,
+) -> impl Iterator<Item = (usize, u64)> {
     let compared = a.noticed.comparisons.iter();
     let asks = compared.filter(move |c| asks_for_remainder(c.2, id, rank));
     asks.map(|c| (c.0, c.1))
@@ -276,7 +248,7 @@ fn add_others(
     }
     let closing = a.closing_blocks();
     for (&id, blocks) in &common.with {
-        list_others(a, id, blocks, &closing, shapes, all);
+        beyond::list_others(a, id, blocks, &closing, shapes, all);
     }
     for &test in sharers.iter().flat_map(|s| &s.tests) {
         a.mark(test, &all[test]);
