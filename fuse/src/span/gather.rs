@@ -144,15 +144,11 @@ pub(super) fn gather(
         let at = gathered.recs.len() as u32;
         let child = adopt(&mut gathered.recs, &mut open[thread], i.t0);
         open[thread].push(at);
-        if let Some(point) = point {
-            gathered.points.insert(at, point);
-        }
-        if let Some(of) = pending.wait(thread, &i) {
-            gathered.waits.insert(at, of);
-        }
-        if let Some(since) = pending.group(&i) {
-            gathered.groups.insert(at, since);
-        }
+        gathered.points.extend(point.map(|point| (at, point)));
+        let of = pending.wait(thread, &i);
+        gathered.waits.extend(of.map(|of| (at, of)));
+        let since = pending.group(&i);
+        gathered.groups.extend(since.map(|since| (at, since)));
         wanted.push([i.node, i.parent]);
         gathered.recs.push(Rec {
             construct: i.construct,
