@@ -23,7 +23,7 @@ const ENTRIES: [&str; 11] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 32] = [
+const SLOW: [(&str, &str); 31] = [
     (
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
@@ -56,7 +56,6 @@ const SLOW: [(&str, &str); 32] = [
     ),
     ("threads::begin_thread", "a thread's first probe"),
     ("buffer::Buffer::flush", "once per some thousand records"),
-    ("buffer::Buffer::lose", "no space for a record"),
     (
         "counters::Counters::read_by_kernel",
         "events that need a system call",
