@@ -140,6 +140,12 @@ impl Process<'_> {
         })
     }
 
+    /// Whether all code that calls an OpenMP runtime calls libgomp.
+    fn is_libgomp(&self) -> bool {
+        let mut runtimes = self.summary.modules.iter().flat_map(|m| &m.runtimes);
+        runtimes.all(|name| name.starts_with("libgomp"))
+    }
+
     fn add_to(&self, regions: &mut BTreeMap<Option<u32>, RegionAnalysis>) {
         let gathered = self.gathered;
         let has_ended = gathered.recs.iter().any(|r| r.construct.is_fork());
@@ -230,7 +236,8 @@ impl Process<'_> {
         }
         (ticks.loops).add(gathered, recs, team.min(1 << 16) as u32);
         let schedule = |site| self.schedule(site);
-        let graph = builder.region(of_fork.node, &schedule);
+        let mut graph = builder.region(of_fork.node, &schedule);
+        graph.children_only = self.is_libgomp();
         self.play(&graph, ticks, work);
         instances.sort_by_key(|&at| gathered.recs[at as usize].t0);
         for fork in forks {

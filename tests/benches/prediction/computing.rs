@@ -13,7 +13,7 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("nqueens", "14"),
     ("cg", "450"),
     ("cg", "1000"),
-    ("knapsack", "30"),
+    ("knapsack", "32"),
     ("mg", "9"),
     ("mg", "12"),
     ("cholesky", "60"),

@@ -5,6 +5,8 @@
 
 mod orders;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 use super::{Graph, Kind, Step};
 use crate::run::nodes::NONE;

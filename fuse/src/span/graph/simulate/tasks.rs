@@ -130,22 +130,51 @@ impl Sim<'_> {
             return self.begin(task, 0, from);
         }
         self.tasks.ready.push_back(task);
+        let mut others = vec![];
         while let Some(thread) = self.idle.pop() {
-            if self.threads[thread as usize].is_idle {
+            if !self.threads[thread as usize].is_idle {
+                continue;
+            }
+            if self.may_take(thread, task) {
                 self.wake_up(thread);
                 break;
             }
+            others.push(thread);
+        }
+        self.idle.extend(others);
+    }
+
+    /// Whether a thread may execute a task now. Who waits for tasks executes what these are (libomp's task scheduling constraint, libgomp's
+    /// queue of children).
+    fn may_take(&self, thread: u32, task: u32) -> bool {
+        let Some(frame) = self.threads[thread as usize].stack.last() else {
+            return true;
+        };
+        let of = self.graph.strands[frame.strand as usize].task;
+        let creator = |task: u32| {
+            let creator = self.graph.strands[task as usize].creator;
+            Some(self.graph.strands.get(creator as usize)?.task)
+        };
+        match self.graph.steps[frame.at as usize] {
+            Step::Wait if self.graph.children_only => creator(task) == Some(of),
+            Step::WaitFor { first, end, only } if only => {
+                self.graph.preds[first as usize..end as usize].contains(&task)
+            }
+            Step::Wait | Step::WaitAll | Step::WaitGroup { .. } | Step::WaitFor { .. } => {
+                std::iter::successors(creator(task), |&above| creator(above)).any(|t| t == of)
+            }
+            _ => true,
         }
     }
 
     /// Whether the thread has a task to execute now: the newest one, or the oldest.
     pub(super) fn take(&mut self, thread: u32, newest: bool) -> bool {
-        let ready = &mut self.tasks.ready;
-        let task = match newest {
-            true => ready.pop_back(),
-            false => ready.pop_front(),
+        let ready = &self.tasks.ready;
+        let at = match newest {
+            true => ready.iter().rposition(|&t| self.may_take(thread, t)),
+            false => ready.iter().position(|&t| self.may_take(thread, t)),
         };
-        let Some(task) = task else {
+        let Some(task) = at.and_then(|at| self.tasks.ready.remove(at)) else {
             return false;
         };
         let frame = self.frame(task);
@@ -247,23 +276,8 @@ impl Sim<'_> {
             return self.next(thread);
         }
         self.tasks.waiter[task as usize] = thread;
-        match step {
-            Step::WaitFor { first, end, only } if only => self.help(thread, (first, end)),
-            _ => self.meanwhile(thread, true),
-        }
-    }
-
-    /// Whether one of these tasks is there to be executed.
-    fn help(&mut self, thread: u32, (first, end): (u32, u32)) -> bool {
-        let wanted = &self.graph.preds[first as usize..end as usize];
-        let ready = self.tasks.ready.iter().position(|t| wanted.contains(t));
-        let Some(task) = ready.and_then(|at| self.tasks.ready.remove(at)) else {
-            self.rest(thread);
-            return false;
-        };
-        let frame = self.frame(task);
-        self.threads[thread as usize].stack.push(frame);
-        true
+        let is_only = matches!(step, Step::WaitFor { only: true, .. });
+        self.meanwhile(thread, !is_only)
     }
 
     /// Whether there is something else to do.
