@@ -136,7 +136,7 @@ pub(super) struct Graph {
     /// The outermost one comes first.
     pub(super) teams: Vec<Team>,
     pub(super) locks: u32,
-    /// Who waits in a `taskwait` executes children meanwhile, as in libgomp. Else all that comes of them, as in libomp.
+    /// Who waits in a `taskwait` executes only children meanwhile, as in libgomp.
     pub(super) children_only: bool,
     /// Tasks that exclude each other (`mutexinoutset`).
     pub(super) excludes: bool,

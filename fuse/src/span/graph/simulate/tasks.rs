@@ -144,8 +144,7 @@ impl Sim<'_> {
         self.idle.extend(others);
     }
 
-    /// Whether a thread may execute a task now. Who waits for tasks executes what these are (libomp's task scheduling constraint, libgomp's
-    /// queue of children).
+    /// Whether a thread may execute a task now. Where libgomp waits, only what it waits for may be executed.
     fn may_take(&self, thread: u32, task: u32) -> bool {
         let Some(frame) = self.threads[thread as usize].stack.last() else {
             return true;
@@ -160,7 +159,7 @@ impl Sim<'_> {
             Step::WaitFor { first, end, only } if only => {
                 self.graph.preds[first as usize..end as usize].contains(&task)
             }
-            Step::Wait | Step::WaitAll | Step::WaitGroup { .. } | Step::WaitFor { .. } => {
+            Step::WaitAll | Step::WaitGroup { .. } if self.graph.children_only => {
                 std::iter::successors(creator(task), |&above| creator(above)).any(|t| t == of)
             }
             _ => true,
