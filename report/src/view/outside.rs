@@ -40,7 +40,7 @@ pub(crate) fn outside(report: &Report) -> Vec<Row> {
     let all_s = account.available_ns as f64 * 1e-9;
     let rest = all_s - told.sum::<f64>();
     if rest > SHOWN * all_s {
-        rows.push((rest, "manage", "other", "start of threads, rest"));
+        rows.push((rest, "manage", "other", "starting, left out"));
     }
     rows
 }
