@@ -9,6 +9,7 @@ pub mod account;
 pub mod command;
 pub mod dialogue;
 pub mod fixture;
+pub mod generated;
 pub mod hostile;
 pub mod objdump;
 pub mod planted;

@@ -1,0 +1,126 @@
+//! Programs that nobody wrote by hand: drawn by number, with phases whose losses their own clocks and a small model tell. A report's first
+//! block has to say the same. The benchmark `generated` does hundreds, the end-to-end tests some dozens.
+
+mod draw;
+mod exclusion;
+pub mod judge;
+mod loops;
+pub mod model;
+mod tasks;
+mod teams;
+pub mod writer;
+
+use crate::{command, compile, process};
+pub use draw::KINDS;
+use judge::Judged;
+use model::Known;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use writer::Writer;
+
+/// Numbers far from each other for numbers that follow each other (the finaliser of MurmurHash3).
+fn scattered(number: u64) -> u64 {
+    let number = (number ^ number >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let number = (number ^ number >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    number ^ number >> 33
+}
+
+/// A drawn program with its compiler.
+#[derive(Debug)]
+pub struct Program {
+    /// Its number.
+    pub number: u64,
+    /// What is known of it.
+    pub drawn: Writer,
+    folder: PathBuf,
+}
+
+impl Program {
+    /// The program of this number, in a folder of its own inside of `folder`.
+    pub fn draw(number: u64, folder: &Path) -> Program {
+        Program {
+            number,
+            drawn: draw::draw(number),
+            folder: folder.join(number.to_string()),
+        }
+    }
+
+    /// What it is drawn for.
+    pub fn kind(&self) -> &'static str {
+        KINDS[self.number as usize % KINDS.len()].0
+    }
+
+    /// Whether clang compiles it.
+    pub fn by_clang(&self) -> bool {
+        !self.drawn.only_gcc && scattered(self.number ^ 0xc1a6).is_multiple_of(2)
+    }
+
+    /// Kind, number, compiler and threads.
+    pub fn name(&self) -> String {
+        let compiler = if self.by_clang() { "clang" } else { "gcc" };
+        let threads = self.drawn.threads;
+        format!("{} {} {compiler} {threads}", self.number, self.kind())
+    }
+
+    /// Compiles it. `None`, and said so, without the compiler.
+    pub fn build(&self) -> Option<PathBuf> {
+        self.build_as("program", &self.drawn.source())
+    }
+
+    fn build_as(&self, name: &str, source: &str) -> Option<PathBuf> {
+        std::fs::create_dir_all(&self.folder).expect("there is room for a program");
+        let (cc, cxx) = match self.by_clang() {
+            true => ("clang-19", "clang++-19"),
+            false => ("gcc", "g++"),
+        };
+        let clock = crate::repository().join("tests/sources/generated");
+        let object = self.folder.join("own_clock.o");
+        let files = [clock.join("own_clock.c")];
+        compile::files(&files, &object, &format!("{cc} -O2 -c")).then_some(())?;
+        let (compiler, extension) = match self.drawn.is_cxx {
+            true => (cxx, "cc"),
+            false => (cc, "c"),
+        };
+        let file = self.folder.join(format!("{name}.{extension}"));
+        std::fs::write(&file, source).expect("there is room for a source");
+        let out = self.folder.join(name);
+        let how = format!("{compiler} -O2 -g -fopenmp -I{}", clock.display());
+        compile::files(&[file, object], &out, &how).then_some(out)
+    }
+
+    fn in_its_environment<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command.envs(self.drawn.environment.iter().cloned());
+        if self.drawn.computes {
+            command.env("COMPUTE", "1");
+        }
+        command.current_dir(&self.folder)
+    }
+
+    /// What it lost in a run without us, with so many threads; `None` as for [`Program::build`].
+    pub fn alone(&self, program: &Path, threads: usize) -> Option<Known> {
+        let mut command = Command::new(program);
+        process::clean(&mut command, threads);
+        let ran = process::run(self.in_its_environment(&mut command)).ok(&self.name());
+        Known::read(&self.drawn, &ran.errors())
+    }
+
+    /// Compiles, records and judges it. `None`, and said so, without the compiler.
+    pub fn judge(&self) -> Option<Judged> {
+        let program = self.build()?;
+        let out = self.folder.join("out");
+        let _ = std::fs::remove_dir_all(&out);
+        let mut record = command::with_threads(self.drawn.threads);
+        record.args(["record", "-o", "out", "--"]).arg(&program);
+        let recorded = process::run(self.in_its_environment(&mut record)).ok(&self.name());
+        let known = Known::read(&self.drawn, &recorded.errors());
+        let known = known.unwrap_or_else(|| panic!("{}: no clock in {recorded:?}", self.name()));
+        let report = command::report(&out);
+        let text = command::ok([Path::new("report"), &out]).text();
+        // For whoever wants to see why.
+        let _ = std::fs::write(self.folder.join("report.txt"), &text);
+        let _ = std::fs::write(self.folder.join("clock.txt"), recorded.errors());
+        let judged = judge::judge(&self.drawn, known, &report, &text);
+        let _ = std::fs::write(self.folder.join("judged.txt"), format!("{judged:#?}"));
+        Some(judged)
+    }
+}
