@@ -1,6 +1,6 @@
 //! What reports say of programs that are drawn at random: `cargo bench -p ompfuse-tests --bench generated -- FIRST COUNT [WORD...]`.
 //!
-//! `show`: prints the program FIRST; `busy`: beside processes that keep all processors busy; another word: only this kind.
+//! `show`: prints the program FIRST; `busy`: beside processes that keep all processors busy; `advice`: what the reports advise is followed, in pairs; another word: only this kind.
 //! `target/generated` has a folder for each program, with the run, the report, and what the program said. Exit status 1 if a report is
 //! wrong.
 
@@ -48,13 +48,14 @@ fn main() -> ExitCode {
         .filter(|&n| is_wanted(&Program::draw(n, &folder)))
         .partition(|&n| !Program::draw(n, &folder).drawn.computes);
     let results = Mutex::new(BTreeMap::new());
+    let advised = Mutex::new(vec![]);
     let judge = |number: u64| {
         let program = Program::draw(number, &folder);
         let Some(judged) = program.judge() else {
             return;
         };
         let said = &judged.said;
-        let (is, why) = match &judged.verdict {
+        let (word, why) = match &judged.verdict {
             Verdict::Right => ("right", String::new()),
             Verdict::NotKnown => ("not known", String::new()),
             Verdict::Wrong(why) => ("WRONG", why.join("; ")),
@@ -69,15 +70,31 @@ fn main() -> ExitCode {
         });
         let place = said.line.map_or(String::new(), |l| format!(":{l}"));
         println!(
-            "{}: {is}: {truth:.1?}; said {}{place} {:.1}; {why}",
+            "{}: {word}: {truth:.1?}; said {}{place} {:.1}; {why}",
             program.name(),
             said.cause,
             100.0 * said.share
         );
+        let followed = match is("advice") {
+            true => program.follow(),
+            false => vec![],
+        };
+        for followed in followed {
+            let harm = if followed.is_harmful() {
+                "HARMFUL"
+            } else {
+                "harmless"
+            };
+            println!("{}: {harm}: {followed:.3?}", program.name());
+            advised
+                .lock()
+                .expect("no panic")
+                .push(followed.is_harmful());
+        }
         results
             .lock()
             .expect("no panic")
-            .insert(number, (program.kind(), is));
+            .insert(number, (program.kind(), word));
     };
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -98,8 +115,10 @@ fn main() -> ExitCode {
     }
     let results = results.into_inner().expect("no panic");
     let mut table: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
-    for (kind, is) in results.values() {
-        let column = ["right", "not known", "WRONG"].iter().position(|c| c == is);
+    for (kind, word) in results.values() {
+        let column = ["right", "not known", "WRONG"]
+            .iter()
+            .position(|c| c == word);
         for row in [*kind, "~ all"] {
             table.entry(row).or_default()[column.expect("one of them")] += 1;
         }
@@ -108,6 +127,9 @@ fn main() -> ExitCode {
     for (kind, [right, unknown, wrong]) in &table {
         println!("| {kind} | {right} | {unknown} | {wrong} |");
     }
+    let advised = advised.into_inner().expect("no panic");
+    let harmful = advised.iter().filter(|harmful| **harmful).count();
+    println!("\nadvice followed: {}, harmful: {harmful}", advised.len());
     let wrong = table.get("~ all").map_or(0, |row| row[2]);
-    ExitCode::from(u8::from(wrong > 0))
+    ExitCode::from(u8::from(wrong + harmful > 0))
 }

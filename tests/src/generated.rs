@@ -3,6 +3,7 @@
 
 mod draw;
 mod exclusion;
+pub mod followed;
 pub mod judge;
 mod loops;
 pub mod model;
@@ -96,11 +97,22 @@ impl Program {
         command.current_dir(&self.folder)
     }
 
-    /// What it lost in a run without us, with so many threads; `None` as for [`Program::build`].
-    pub fn alone(&self, program: &Path, threads: usize) -> Option<Known> {
+    /// What it lost in a run without us, with so many threads.
+    fn alone(&self, program: &Path, threads: usize) -> Option<Known> {
+        self.alone_with(program, threads, None)
+    }
+
+    /// The same with one more variable in its environment.
+    fn alone_with(
+        &self,
+        program: &Path,
+        threads: usize,
+        variable: Option<(&String, &String)>,
+    ) -> Option<Known> {
         let mut command = Command::new(program);
         process::clean(&mut command, threads);
-        let ran = process::run(self.in_its_environment(&mut command)).ok(&self.name());
+        self.in_its_environment(&mut command).envs(variable);
+        let ran = process::run(&mut command).ok(&self.name());
         Known::read(&self.drawn, &ran.errors())
     }
 
@@ -119,7 +131,9 @@ impl Program {
         // For whoever wants to see why.
         let _ = std::fs::write(self.folder.join("report.txt"), &text);
         let _ = std::fs::write(self.folder.join("clock.txt"), recorded.errors());
-        let judged = judge::judge(&self.drawn, known, &report, &text);
+        let mut judged = judge::judge(&self.drawn, known, &report, &text);
+        let block = judge::first_block(&text);
+        judged.add(self.false_prediction(&program, &report, &block));
         let _ = std::fs::write(self.folder.join("judged.txt"), format!("{judged:#?}"));
         Some(judged)
     }

@@ -11,6 +11,8 @@ double at(void);
 void waited(int place, double since);
 /* A phase was executed since then. */
 void phase(int number, double since);
+/* What follows in main is nothing but its end. */
+void nearly_over(void);
 /* Sleeps for no unit. */
 void pause_ms(double ms);
 #ifdef __cplusplus

@@ -52,6 +52,7 @@ pub(super) fn draw(number: u64) -> Writer {
     for call in writer.calls.clone() {
         writer.line(format!("    {call}"));
     }
+    writer.line("    nearly_over();");
     writer.line("}");
     writer
 }

@@ -49,6 +49,7 @@ impl Writer {
 
     /// All threads enter it at one place.
     pub(super) fn contended(&mut self, mutex: Mutex) {
+        self.scales = false;
         let phase = self.begin(Some(self.threads));
         let number = self.mutex();
         self.declare(mutex, number);
@@ -69,6 +70,7 @@ impl Writer {
 
     /// One place holds it long, another one shortly.
     pub(super) fn holder(&mut self, mutex: Mutex) {
+        self.scales = false;
         let phase = self.begin(Some(self.threads));
         let number = self.mutex();
         self.declare(mutex, number);
@@ -106,6 +108,7 @@ impl Writer {
 
     /// One line with a critical section that the compiler copies into several places.
     pub(super) fn copies(&mut self, mutex: Mutex) {
+        self.scales = false;
         let phase = self.begin(Some(self.threads));
         let number = self.mutex();
         self.declare(mutex, number);
@@ -134,6 +137,7 @@ impl Writer {
 
     /// Only one thread enters it, and the others wait for that thread.
     pub(super) fn uncontended(&mut self) {
+        self.scales = false;
         let phase = self.begin(Some(self.threads));
         let number = self.mutex();
         self.head(phase);
@@ -156,6 +160,7 @@ impl Writer {
 
     /// A reduction whose join takes long.
     pub(super) fn slow_join(&mut self) {
+        self.scales = false;
         let phase = self.begin(Some(self.threads));
         let number = self.next();
         let place = self.next_place();
@@ -192,6 +197,7 @@ impl Writer {
 
     /// Copies of a threadprivate object take long.
     pub(super) fn slow_copies(&mut self, last: bool) {
+        self.scales = false;
         self.is_cxx = true;
         let phase = self.begin(Some(self.threads));
         let number = self.next();

@@ -19,6 +19,18 @@ pub struct Judged {
     pub verdict: Verdict,
 }
 
+impl Judged {
+    /// Adds what else is wrong.
+    pub(super) fn add(&mut self, wrong: impl IntoIterator<Item = String>) {
+        for reason in wrong {
+            match &mut self.verdict {
+                Verdict::Wrong(reasons) => reasons.push(reason),
+                other => *other = Verdict::Wrong(vec![reason]),
+            }
+        }
+    }
+}
+
 /// Losses whose shares differ by less are equally large.
 const POINTS: f64 = 0.02;
 
@@ -72,7 +84,7 @@ fn truth(known: &Known, lost: &Lost, said: &Said) -> Truth {
 }
 
 /// The first block: what is above the line that names the program.
-fn first_block(text: &str) -> String {
+pub(super) fn first_block(text: &str) -> String {
     let lines = text.lines().take_while(|l| !l.is_empty());
     lines.collect::<Vec<_>>().join(" ").replace("   ", " ")
 }

@@ -102,7 +102,7 @@ impl Writer {
         }
         let region = self.phases[phase].line;
         self.place(phase, &["imbalance", "few"], &[line, region]);
-        let times = self.number(1, 5);
+        let times = self.number(3, 8);
         self.end(phase, times);
     }
 
@@ -184,6 +184,7 @@ impl Writer {
 
     /// Code that every thread executes, longer on one of them.
     pub(super) fn by_thread(&mut self) {
+        self.scales = false;
         let phase = self.begin(Some(self.threads));
         let slow = self.number(0, self.threads);
         self.head(phase);
@@ -199,6 +200,7 @@ impl Writer {
 
     /// A block that one thread executes, between or before even work.
     pub(super) fn block(&mut self, construct: &str) {
+        self.scales = false;
         let phase = self.begin(Some(self.threads));
         let ms = self.number(10, 40);
         let steps = self.number(1, 4);
@@ -220,6 +222,7 @@ impl Writer {
 
     /// A loop in a function that a team calls, each step another thread is slow.
     pub(super) fn orphaned(&mut self, clause: &str) {
+        self.scales = false;
         let phase = self.begin(Some(self.threads));
         let place = self.next_place();
         let steps = self.number(4, 12);

@@ -56,6 +56,7 @@ impl Writer {
 
     /// Two branches with a team each; one of them has more to do if `uneven`.
     pub(super) fn nested(&mut self, uneven: bool) {
+        self.scales = false;
         let inner = (self.threads / 2).max(1);
         let phase = self.begin(Some(2 * inner));
         let times = if uneven { self.number(2, 5) } else { 1 };
@@ -80,6 +81,7 @@ impl Writer {
 
     /// All threads but one look again and again whether the first one has come so far.
     pub(super) fn hidden(&mut self) {
+        self.scales = false;
         let phase = self.begin(Some(self.threads));
         let number = self.next();
         self.line(format!("static volatile int ready_{number};"));
@@ -117,6 +119,7 @@ impl Writer {
 
     /// More threads than processors, whose source says so, compute.
     pub(super) fn crowded(&mut self) {
+        self.scales = false;
         let team = 4;
         let phase = self.begin(Some(team));
         self.head(phase);

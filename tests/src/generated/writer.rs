@@ -37,6 +37,8 @@ pub struct Writer {
     pub is_cxx: bool,
     /// Whether clang can't compile it.
     pub only_gcc: bool,
+    /// Whether it has the same work with any number of threads, which the environment decides.
+    pub scales: bool,
     /// Whether its units compute.
     pub computes: bool,
     /// Variables of its environment.
@@ -60,6 +62,7 @@ impl Writer {
             threads,
             is_cxx: false,
             only_gcc: false,
+            scales: true,
             computes: false,
             environment: vec![],
             places: vec![],
@@ -111,6 +114,7 @@ impl Writer {
 
     /// Begins the function of a phase. `team`: its threads.
     pub(super) fn begin(&mut self, team: Option<usize>) -> usize {
+        self.scales &= team.is_none_or(|team| team == self.threads);
         let number = self.phases.len();
         self.phases.push(Phase {
             team,

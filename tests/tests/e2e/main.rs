@@ -99,6 +99,7 @@ mod first_steps;
 mod fixtures;
 mod foreign;
 mod functions;
+mod generated;
 mod graphs;
 mod hand_written;
 mod history;
