@@ -122,7 +122,10 @@ impl Program {
         let out = self.folder.join("out");
         let _ = std::fs::remove_dir_all(&out);
         let mut record = command::with_threads(self.drawn.threads);
-        record.args(["record", "-o", "out", "--"]).arg(&program);
+        record
+            .args(["record", "-o", "out"])
+            .args(&self.drawn.options);
+        record.arg("--").arg(&program);
         let recorded = process::run(self.in_its_environment(&mut record)).ok(&self.name());
         let known = Known::read(&self.drawn, &recorded.errors());
         let known = known.unwrap_or_else(|| panic!("{}: no clock in {recorded:?}", self.name()));

@@ -66,8 +66,8 @@ pub(super) struct Gathered {
     pub(super) nodes: Vec<Place>,
     /// By interval, instructions and misses; empty if the run counted neither.
     pub(super) counts: Vec<[Option<u64>; 2]>,
-    /// Fetching ranges: the loop's node, own time and number.
-    pub(super) fetches: Vec<(u32, u64, u64)>,
+    /// By a loop's node, own time of fetching its ranges, and how often.
+    pub(super) fetches: FxHashMap<u32, (u64, u64)>,
     /// By the node's position, what tasks depend on.
     pub(super) depends: FxHashMap<u32, Dependent>,
     /// By interval, what waits for tasks depend on.
@@ -174,7 +174,10 @@ pub(super) fn gather(
     for (rec, [node, parent]) in gathered.recs.iter_mut().zip(wanted) {
         (rec.node, rec.parent) = (at(node), at(parent));
     }
-    gathered.fetches = fetches.iter().map(|&(p, own, n)| (at(p), own, n)).collect();
+    for (node, own, times) in fetches {
+        let sum = gathered.fetches.entry(at(node)).or_default();
+        *sum = (sum.0.saturating_add(own), sum.1.saturating_add(times));
+    }
     for (place, parent) in gathered.nodes.iter_mut().zip(parents) {
         place.parent = at(parent);
     }

@@ -60,8 +60,9 @@ impl Loops {
             let time = gathered.busy(at);
             execution.add(rec, time, counts.unwrap_or_default(), is_sections);
         }
-        for &(node, own, fetches) in &gathered.fetches {
-            if let Some(execution) = key_of.get(&node).and_then(|k| executions.get_mut(k)) {
+        for (node, key) in &key_of {
+            let fetched = gathered.fetches.get(node);
+            if let Some((&(own, fetches), execution)) = fetched.zip(executions.get_mut(key)) {
                 let (ticks, times) = execution.fetched.unwrap_or_default();
                 execution.fetched = Some((ticks + own, times + fetches));
             }

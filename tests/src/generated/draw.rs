@@ -7,7 +7,7 @@ use super::writer::Writer;
 use crate::hostile::Random;
 
 /// Kinds of programs. A program's number says which one it is of: so many numbers in a row have each of them.
-pub const KINDS: [(&str, fn(&mut Writer)); 20] = [
+pub const KINDS: [(&str, fn(&mut Writer)); 22] = [
     ("loops", loops),
     ("ranges-by-threads", ranges_by_threads),
     ("waits-for-tasks", waits_for_tasks),
@@ -25,7 +25,9 @@ pub const KINDS: [(&str, fn(&mut Writer)); 20] = [
     ("nested", nested),
     ("smaller-teams", smaller_teams),
     ("first-unit", first_unit),
-    ("even-or-hidden", even_or_hidden),
+    ("even", even),
+    ("hidden", hidden),
+    ("untied", untied),
     ("computing", computing),
     ("crowded", crowded),
 ];
@@ -106,7 +108,6 @@ fn waits_for_tasks(w: &mut Writer) {
         Tasks::Groups,
         Tasks::Few,
         Tasks::LargeGrains,
-        Tasks::Untied,
         Tasks::Producer,
         Tasks::LongLast,
     ]);
@@ -186,7 +187,10 @@ fn around_main(w: &mut Writer) {
     match w.number(0, 4) {
         0 => w.around_main(true),
         1 => w.around_main(false),
-        2 => w.beside(),
+        2 => {
+            w.options.push("--functions=*");
+            w.beside();
+        }
         _ => w.serial(),
     }
     w.a_loop(Shape::Even, Some("schedule(static)"));
@@ -218,14 +222,17 @@ fn first_unit(w: &mut Writer) {
     }
 }
 
-fn even_or_hidden(w: &mut Writer) {
-    match w.chance(50) {
-        true => w.hidden(),
-        false => {
-            w.a_loop(Shape::Even, Some("schedule(static)"));
-            w.a_loop(Shape::Even, Some("schedule(static)"));
-        }
-    }
+fn even(w: &mut Writer) {
+    w.a_loop(Shape::Even, Some("schedule(static)"));
+    w.a_loop(Shape::Even, Some("schedule(static)"));
+}
+
+fn hidden(w: &mut Writer) {
+    w.hidden();
+}
+
+fn untied(w: &mut Writer) {
+    w.tasks(Tasks::Untied);
 }
 
 fn computing(w: &mut Writer) {

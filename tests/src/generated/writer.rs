@@ -43,6 +43,8 @@ pub struct Writer {
     pub computes: bool,
     /// Variables of its environment.
     pub environment: Vec<(&'static str, String)>,
+    /// Options of its recording.
+    pub options: Vec<&'static str>,
     /// Places, by number.
     pub places: Vec<Place>,
     /// Phases, by number.
@@ -65,6 +67,7 @@ impl Writer {
             scales: true,
             computes: false,
             environment: vec![],
+            options: vec![],
             places: vec![],
             phases: vec![],
             never: vec![],

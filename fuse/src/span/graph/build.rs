@@ -29,8 +29,6 @@ pub(in crate::span) struct Builder<'g> {
     first_part: Vec<u32>,
     next_part: Vec<u32>,
     created: Created,
-    /// By a loop's node, ticks of fetching units and how many.
-    fetched: FxHashMap<u32, (u64, u64)>,
     pub(in crate::span) task_waits: TaskWaits,
 }
 
@@ -84,17 +82,11 @@ impl<'g> Builder<'g> {
                 next_part[at] = std::mem::replace(first, at as u32);
             }
         }
-        let mut fetched: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
-        for &(node, own, times) in &gathered.fetches {
-            let (ticks, all) = fetched.entry(node).or_default();
-            (*ticks, *all) = (ticks.saturating_add(own), all.saturating_add(times));
-        }
         Builder {
             created: Created::of(gathered),
             gathered,
             first_part,
             next_part,
-            fetched,
             task_waits: TaskWaits::default(),
         }
     }
@@ -344,7 +336,7 @@ impl Building<'_, '_> {
     }
 
     fn schedule(&mut self, sharing: u32, rec: &Rec) {
-        let fetched = self.of.fetched.get(&rec.node);
+        let fetched = self.of.gathered.fetches.get(&rec.node);
         let own = match (rec.construct, (self.schedule)(rec.site)) {
             (Construct::Sections, _) => Schedule::Dynamic(1),
             (_, Some(own)) => own,
