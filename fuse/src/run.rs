@@ -198,7 +198,10 @@ pub struct ThreadAccount {
     /// Time from `begin_ns` to `end_ns` in which it was ready to run and had no processor, in nanoseconds. `None`: the kernel doesn't tell.
     #[serde(default)]
     pub queued_ns: Option<u64>,
-    /// Time in which it had a processor, likewise.
+    /// Time before `begin_ns` in which it was ready to run and had no processor. `None`: not known.
+    #[serde(default)]
+    pub queued_before_ns: Option<u64>,
+    /// Time from `begin_ns` to `end_ns` in which it had a processor, likewise.
     #[serde(default)]
     pub ran_ns: Option<u64>,
     /// Per counter, in the order of the run's columns: name, sum over all intervals, and difference of the readings.

@@ -106,6 +106,7 @@ impl Account {
             ours_ns: clock.length(header.ours_ticks),
             completed_ns: clock.length(header.completed_ticks),
             queued_ns: header.queued_ns(),
+            queued_before_ns: header.queued_before_ns(),
             ran_ns: header.ran_ns(),
             counts: counts.collect(),
         }

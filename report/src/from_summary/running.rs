@@ -1,5 +1,8 @@
 //! Whether threads had processors, and who had them.
 
+#[cfg(test)]
+mod tests;
+
 use super::account::of_work;
 use super::{NS, Summary};
 use crate::model::{FewerThreads, Running, Sharing};
@@ -30,6 +33,8 @@ struct Times {
     /// Having a processor, and ready without one.
     ran: u64,
     queued: u64,
+    /// Ready without one before its recording, of a thread that a team has begun with: its start takes as long.
+    before: u64,
 }
 
 impl Times {
@@ -52,6 +57,7 @@ fn times(summary: &Summary) -> Option<Vec<Times>> {
             life: a.total_ns? + a.ours_ns,
             queued: a.queued_ns?,
             ran: a.ran_ns?,
+            before: a.queued_before_ns.filter(|_| !a.root).unwrap_or(0),
             ..Times::default()
         })
     };
@@ -185,7 +191,10 @@ fn fewer(summary: &Summary, running: &Running, times: &[Times]) -> Option<FewerT
     let (used, life) = at_work.fold((0, 0), |(used, life), t| {
         (used + t.ran + t.queued, life + t.life)
     });
-    let is_computing = used as f64 >= COMPUTING * life as f64 && life > 0;
+    // Who isn't running while it works either has no processor, or sleeps.
+    let slept_s = running.not_running_s - running.without_processor_s.unwrap_or(0.0);
+    let is_computing = used as f64 >= COMPUTING * life as f64 && life > 0
+        || slept_s <= (1.0 - COMPUTING) * running.wanted_s;
     if !is_alone || !is_computing || !is_even(summary) {
         return None;
     }
@@ -194,36 +203,55 @@ fn fewer(summary: &Summary, running: &Running, times: &[Times]) -> Option<FewerT
         return Some(FewerThreads::Processes);
     }
     let each = each.max(1);
-    let set = |name: &str| {
-        let mut all = summary.environment.iter();
-        let value = &all.find(|(known, _)| known == name)?.1;
-        value.split(',').next()?.trim().parse::<u64>().ok()
-    };
-    if is_variable(summary, running, set("OMP_NUM_THREADS")) {
-        return Some(FewerThreads::Variable { threads: each });
+    let is_limited = set(summary, "OMP_THREAD_LIMIT").is_some_and(|limit| limit <= each);
+    match deciding(summary, running).is_variable() {
+        true => Some(FewerThreads::Variable { threads: each }),
+        false => (!is_limited).then_some(FewerThreads::Limit { threads: each }),
     }
-    let is_limited = set("OMP_THREAD_LIMIT").is_some_and(|limit| limit <= each);
-    (!is_limited).then_some(FewerThreads::Limit { threads: each })
 }
 
-/// Whether a variable decides the number of threads: no call asks for one, no team is inside another, and all are as large as it says.
-fn is_variable(summary: &Summary, running: &Running, set: Option<u64>) -> bool {
+/// A number in the environment, the first of a list.
+fn set(summary: &Summary, name: &str) -> Option<u64> {
+    let mut all = summary.environment.iter();
+    let value = &all.find(|(known, _)| known == name)?.1;
+    value.split(',').next()?.trim().parse().ok()
+}
+
+/// What may decide the number of threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Deciding {
+    /// A call asks for a number.
+    is_asked: bool,
+    /// What the variable says, or what holds without it: a thread for each processor.
+    said: Option<u64>,
+    /// Threads of the largest team, and the most at once in a process.
+    team: u64,
+    at_once: u64,
+}
+
+impl Deciding {
+    /// Whether the variable does it: no call asks for a number, no team is inside another, and all are as large as it says.
+    fn is_variable(self) -> bool {
+        !self.is_asked && self.at_once == self.team && self.said == Some(self.team)
+    }
+}
+
+fn deciding(summary: &Summary, running: &Running) -> Deciding {
+    // clang has calls of their own for it; gcc's calls hand it over with the region.
     let asks = |entry: &String| {
         entry.contains("push_num_threads") || entry.starts_with("omp_set_num_threads")
     };
     let is_asked = summary.modules.iter().flat_map(|m| &m.entries).any(asks);
     let processes = summary.runs.first().map_or(&[][..], |r| &r.processes);
     let is_sized = processes.iter().any(|p| p.sized_teams != Some(false));
-    let team = summary.parallel.iter().map(|p| p.team).max().unwrap_or(1);
+    let usual = processes.iter().filter_map(|p| p.processors).max();
     let most = summary.own.iter().map(|o| o.threads).max();
-    // Without a variable there is a thread for each processor.
-    let usual = processes
-        .iter()
-        .filter_map(|p| p.processors)
-        .max()
-        .map(u64::from);
-    let is_nested = most.is_some_and(|most| most > team) || running.threads < team;
-    !is_asked && !is_sized && !is_nested && set.or(usual) == Some(team)
+    Deciding {
+        is_asked: is_asked || is_sized,
+        said: set(summary, "OMP_NUM_THREADS").or(usual.map(u64::from)),
+        team: summary.parallel.iter().map(|p| p.team).max().unwrap_or(1),
+        at_once: most.unwrap_or(running.threads),
+    }
 }
 
 /// Whether threads of a team had as much to compute.
@@ -294,20 +322,43 @@ pub(crate) fn queues(summary: &Summary) -> Queues {
     for all in by_process.values() {
         let busy = |t: &Times| t.work + t.around;
         let least = |t: &Times| t.without(busy(t));
-        let most = |t: &Times| t.queued.min(busy(t));
+        let most = |t: &Times| (t.queued + t.before).min(busy(t));
         let slowest = all.iter().map(least).max().unwrap_or(0);
         let at_most = all.iter().map(most).max().unwrap_or(0);
         for t in all.iter().filter(|t| busy(t) > 0) {
-            queues.all += t.queued;
+            queues.all += t.queued + t.before;
             queues.around[0] += least(t).saturating_sub(t.without(t.work));
-            queues.around[1] += t.queued.min(t.around);
+            queues.around[1] += (t.queued + t.before).min(t.around);
             queues.delays[0] += slowest.saturating_sub(most(t));
             queues.delays[1] += at_most;
         }
         // The slowest waits for nobody.
         queues.delays[1] = queues.delays[1].saturating_sub(at_most);
     }
+    if is_full(summary) {
+        queues.around[0] = queues.around[1];
+        queues.delays[0] = queues.delays[1];
+    }
     queues
+}
+
+/// From this share of the processors' time on, the program's own threads had them all the time that others of them wanted one.
+const FULL: f64 = 0.9;
+
+/// Whether more threads than processors used these all the time in parallel regions: then who is late or slow there had none, unless
+/// it has more to compute.
+fn is_full(summary: &Summary) -> bool {
+    let Some(n) = summary.processors else {
+        return false;
+    };
+    let used_ns = summary
+        .region_parts
+        .iter()
+        .map(|p| p.processor_ns)
+        .sum::<Option<u64>>();
+    let all_ns = n * summary.parallel_ns as f64;
+    let (threads, _) = at_once(summary);
+    threads as f64 > n && all_ns > 0.0 && used_ns.is_some_and(|ns| ns as f64 >= FULL * all_ns)
 }
 
 /// How much less processor time the threads of the parallel region at a site used in it than the one that used most, in nanoseconds:

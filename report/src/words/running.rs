@@ -65,7 +65,7 @@ pub(super) fn who_had_them(
         }
         Some(Sharing::Others) => {
             let taken = taken.map_or(String::new(), |t| format!("up to {} of ", percent(t)));
-            format!("other programs had {taken}{those}")
+            format!("other programs had {taken}the {those} that its {threads} threads may use")
         }
         None if threads > 1 && threads as f64 > n => {
             format!(

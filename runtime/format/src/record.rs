@@ -136,6 +136,11 @@ impl ThreadHeader {
         Some(self.queued.checked_sub(1)?.saturating_sub(before))
     }
 
+    /// Nanoseconds before its recorded time in which it was ready to run and had no processor, if they are known.
+    pub fn queued_before_ns(&self) -> Option<u64> {
+        self.queued_start.checked_sub(1)
+    }
+
     /// Nanoseconds of its recorded time in which the thread had a processor, if they are known.
     pub fn ran_ns(&self) -> Option<u64> {
         let before = self.ran_start.checked_sub(1)?;
