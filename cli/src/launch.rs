@@ -81,8 +81,8 @@ pub(crate) struct Ended {
     pub(crate) started: f64,
     /// Wall-clock time in seconds.
     pub(crate) duration_s: f64,
-    /// Processor time that the hypervisor took from the machine meanwhile, in seconds, if known.
-    pub(crate) stolen_s: Option<f64>,
+    /// What else processors were used for meanwhile.
+    pub(crate) used: processors::Used,
     /// The signal that asked this command to end meanwhile.
     pub(crate) interrupted: Option<i32>,
 }
@@ -117,7 +117,7 @@ pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
     let hold = interrupt::hold();
     let mut relay = Relay::new();
     let started = now();
-    let stolen = processors::stolen_s();
+    let used = processors::Used::now();
     let clock = Instant::now();
     let spawned = command.spawn();
     drop(command); // who keeps the reader's end of a pipe is not told that nobody reads it
@@ -140,7 +140,7 @@ pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
         exit: exit_of(status),
         started,
         duration_s: clock.elapsed().as_secs_f64(),
-        stolen_s: stolen.and_then(|before| Some(processors::stolen_s()? - before)),
+        used: processors::Used::now().since(used),
         interrupted: hold.take(), // the caller stops; what is recorded is kept
     })
 }

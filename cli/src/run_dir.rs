@@ -159,7 +159,9 @@ pub(crate) fn write_header(
         region_events: about.region_events.clone(),
         processors: processors::available(),
         quota: processors::quota_of_group(),
-        stolen_s: ended.and_then(|e| e.stolen_s),
+        stolen_s: ended.and_then(|e| e.used.stolen_s),
+        others_s: ended.and_then(|e| e.used.others_s),
+        throttled_s: ended.and_then(|e| e.used.throttled_s),
         started: ended.map_or_else(launch::now, |e| e.started),
         duration_s: ended.map_or(0.0, |e| e.duration_s),
         exit: ended.map_or(Exit::Unknown, |e| e.exit),
@@ -250,7 +252,7 @@ mod tests {
             exit: Exit::Signal(9),
             started: 1.0,
             duration_s: 2.0,
-            stolen_s: None,
+            used: processors::Used::default(),
             interrupted: None,
         };
         write_header(

@@ -107,6 +107,9 @@ pub struct ProcessInfo {
     /// Its processor time in nanoseconds, likewise.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
+    /// Whether gcc's calls said how many threads a team is to have; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sized_teams: Option<bool>,
     /// Most memory that it had in use at once, in bytes, likewise.
     #[serde(default)]
     pub peak_bytes: Option<u64>,
@@ -192,9 +195,15 @@ pub struct ThreadAccount {
     /// How long its records were completed, from `end_ns` on. 0 for a thread that the process's end has ended: it is told there.
     #[serde(default)]
     pub completed_ns: u64,
-    /// Time in which it was ready to run and had no processor, in nanoseconds. `None`: it ended before its process, or the kernel doesn't tell.
+    /// Time from `begin_ns` to `end_ns` in which it was ready to run and had no processor, in nanoseconds. `None`: the kernel doesn't tell.
     #[serde(default)]
     pub queued_ns: Option<u64>,
+    /// Time before `begin_ns` in which it was ready to run and had no processor. `None`: not known.
+    #[serde(default)]
+    pub queued_before_ns: Option<u64>,
+    /// Time from `begin_ns` to `end_ns` in which it had a processor, likewise.
+    #[serde(default)]
+    pub ran_ns: Option<u64>,
     /// Per counter, in the order of the run's columns: name, sum over all intervals, and difference of the readings.
     pub counts: Vec<CountAccount>,
 }

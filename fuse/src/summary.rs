@@ -110,6 +110,9 @@ pub struct Summary {
     /// Processor time that the hypervisor took from the whole machine during the first run, in seconds, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_s: Option<f64>,
+    /// Processor time that other programs used during the first run on the processors that its command may run on, in seconds, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_s: Option<f64>,
     /// Own time and threads at once of the first run's processes, as they come in [`RunSummary::processes`]. Empty for foreign tables
     /// and in older profiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -16,7 +16,7 @@ pub(crate) use outside::starved_s;
 pub(crate) use scaling::scaling;
 
 use crate::from_summary::indexed::Indexed;
-use crate::from_summary::{NS, delays_ns};
+use crate::from_summary::{NS, Queues, queues, unequal_ns};
 use crate::model::{Account, Cause, Loss, LossKind, ParallelOverhead, Report, Scaling, State};
 use crate::words;
 use ompfuse_fuse::span::RegionAnalysis;
@@ -45,7 +45,7 @@ pub(crate) fn losses(
         summary,
         ids,
         losses: vec![],
-        delays_s: delays_ns(summary) as f64 * NS,
+        queues: Found::queues(account, queues(summary)),
     };
     outside::add(&mut found, scaling);
     communication::outside(&mut found);
@@ -123,12 +123,6 @@ fn serial_s(account: &Account) -> Option<f64> {
     is_known.then(|| account.ns(State::Serial) as f64 * NS)
 }
 
-/// Seconds that all threads were ready and had no processor; 0: not known, or none.
-fn queued_s(report: &Report) -> f64 {
-    let running = report.running.as_ref();
-    running.and_then(|r| r.queued_s).unwrap_or(0.0)
-}
-
 /// Largest team, at least 1.
 fn team(summary: &Indexed<'_>) -> u64 {
     let teams = summary.parallel.iter().map(|p| p.team);
@@ -188,22 +182,67 @@ struct Found<'a> {
     summary: &'a Indexed<'a>,
     ids: &'a [u32],
     losses: Vec<Loss>,
-    /// Seconds that threads may have waited for one that lacked a processor more than they did, as far as they are not told yet.
-    delays_s: f64,
+    /// What comes of threads that lacked a processor, as far as it is not told yet. Nothing if they lacked little.
+    queues: Queues,
+}
+
+/// How much of a loss comes of threads that had no processor, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Lacking {
+    /// That certainly does.
+    sure_s: f64,
+    /// That may do so, or not.
+    perhaps_s: f64,
+}
+
+impl Lacking {
+    /// Of a loss of so many seconds, by what is left of the least and of the most: it is taken from these.
+    fn of(seconds: f64, [least, most]: &mut [u64; 2]) -> Lacking {
+        let ns = (seconds.max(0.0) / NS) as u64;
+        let sure = ns.min(*least);
+        let perhaps = (ns - sure).min(most.saturating_sub(sure));
+        *least -= sure;
+        *most = most.saturating_sub(sure + perhaps);
+        Lacking {
+            sure_s: sure as f64 * NS,
+            perhaps_s: perhaps as f64 * NS,
+        }
+    }
 }
 
 impl Found<'_> {
-    /// The part of a wait for threads that were disturbed that is no property of the program, in seconds. Adds it as that.
-    fn interrupted(&mut self, disturbed_s: f64) -> f64 {
-        if self.crowded().is_none() {
-            return 0.0;
+    /// What threads without a processor cost, if it is a large part of all time: else late threads and slow starts are the program's.
+    fn queues(account: &Account, queues: Queues) -> Queues {
+        match queues.all as f64 >= CROWDED * account.available_ns as f64 {
+            true => queues,
+            false => Queues::default(),
         }
-        let seconds = disturbed_s.min(self.delays_s);
-        self.delays_s -= seconds;
-        if let Some(cause) = self.no_processor().filter(|_| seconds > 0.0) {
-            self.add(LossKind::Starvation, None, seconds, cause);
+    }
+
+    /// Takes from a loss in a region what comes of threads that had no processor, and adds that, as far as it is certain. What may come
+    /// of them or not has no known cause. Returns the seconds that have another one.
+    fn without_lacking(
+        &mut self,
+        lacking: Lacking,
+        (kind, region): (LossKind, Option<u32>),
+        seconds: f64,
+    ) -> f64 {
+        if let Some(cause) = self.no_processor() {
+            self.add(LossKind::Starvation, None, lacking.sure_s, cause);
         }
-        seconds
+        self.add(kind, region, lacking.perhaps_s, Cause::Unknown);
+        seconds - lacking.sure_s - lacking.perhaps_s
+    }
+
+    /// As [`Found::without_lacking`], of what threads waited for a late or slow one.
+    fn without_delays(&mut self, may_be_s: f64, of: &OfRegion<'_>, seconds: f64) -> f64 {
+        let lacking = Lacking::of(may_be_s, &mut self.queues.delays);
+        self.without_lacking(lacking, (LossKind::Waiting, of.region), seconds)
+    }
+
+    /// Seconds for which threads wait in a region because others have more to compute there, whoever has the processors.
+    fn unequal_s(&self, of: &OfRegion<'_>) -> f64 {
+        unequal_ns(self.summary, of.site) as f64 * NS
     }
 
     fn no_processor(&self) -> Option<Cause> {
@@ -212,6 +251,8 @@ impl Found<'_> {
             threads: running.threads,
             processors: running.processors,
             limit: running.limit,
+            sharing: running.sharing,
+            taken: running.taken,
         })
     }
 
@@ -222,14 +263,6 @@ impl Found<'_> {
     fn site(&self, id: u32) -> Option<u32> {
         let at = self.ids.iter().position(|&known| known == id);
         at.map(|at| at as u32)
-    }
-
-    /// What waits and starts come from where threads were ready and had no processor for a large part of all time; `None`: they had
-    /// one, or that isn't known.
-    fn crowded(&self) -> Option<Cause> {
-        let all_s = self.account.available_ns as f64 * NS;
-        let is_crowded = queued_s(self.report) >= CROWDED * all_s;
-        self.no_processor().filter(|_| is_crowded)
     }
 
     fn add(&mut self, loss: LossKind, region: Option<u32>, seconds: f64, cause: Cause) {

@@ -16,6 +16,7 @@ pub mod probes;
 mod property;
 pub(crate) mod ranks;
 mod region;
+mod running;
 mod times;
 mod transfer;
 mod uncounted;
@@ -35,8 +36,8 @@ use ompfuse_format::run::ProbeCount;
 use ompfuse_fuse::combine;
 use ompfuse_fuse::run::Problem;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
-pub(crate) use parts::delays_ns;
 use region::{Built, event_totals, region};
+pub(crate) use running::{Queues, queues, unequal_ns};
 
 pub(crate) const NS: f64 = 1e-9;
 
@@ -118,7 +119,7 @@ impl Report {
             contexts,
             locks: mutex::locks(summary, &ids),
             region_counts: parts::counts(summary, &ids),
-            running: parts::running(summary),
+            running: running::running(summary),
             mpi,
             serial,
             probes,

@@ -385,6 +385,12 @@ fn running(a: &Running, b: &Running) -> Running {
         limit: None,
         stolen_s: None,
         stolen: None,
+        used: None,
+        taken: None,
+        sharing: a.sharing.filter(|_| a.sharing == b.sharing),
+        fewer: None,
+        worked_s: sum(a.worked_s, b.worked_s),
+        asleep_s: sum(a.asleep_s, b.asleep_s),
         wanted_s,
         not_running_s,
         not_running: if wanted_s > 0.0 {

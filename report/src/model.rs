@@ -39,7 +39,7 @@ pub use loss::{
 pub use mutex::{Lock, LockKind, Mutex};
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};
 pub use overhead::{Class, Overhead, OverheadPart, ParallelOverhead, ProgramShares};
-pub use parts::{Grain, RegionCount, RegionCounts, Running};
+pub use parts::{FewerThreads, Grain, RegionCount, RegionCounts, Running, Sharing};
 pub use paths::{CallPath, CallPathThread, PathCount};
 pub use probes::{FewerProbes, MostProbes, ProbeTime};
 pub use property::{Property, PropertyKind};

@@ -3,7 +3,7 @@
 
 use crate::model::Incomplete;
 use crate::view::json;
-use crate::view::text::{Sections, TextOptions, render};
+use crate::view::text::{SCREEN, Sections, TextOptions, render};
 use crate::{Class, Report};
 use ompfuse_format::Construct;
 use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread, LISTING_SITES, listing, listing_threads};
@@ -346,6 +346,34 @@ fn text_of_a_foreign_table() {
     let table = XuTable::from_csv(csv.as_bytes()).unwrap();
     let report = Report::new(&Profile::of_table("runs.csv", table).summary);
     insta::assert_snapshot!(render(&report, TextOptions::default()));
+}
+
+#[test]
+fn the_usual_text_fits_a_screen() {
+    let mut report = with_everything_wrong();
+    for width in [80, 100, 120] {
+        let options = TextOptions {
+            width,
+            ..TextOptions::default()
+        };
+        let text = render(&report, options);
+        assert!(text.lines().count() <= SCREEN, "{width}:\n{text}");
+        // Whoever asks for more gets it.
+        let show = Sections::ALL;
+        let all = render(&report, TextOptions { show, ..options });
+        assert!(all.lines().count() > SCREEN, "{width}:\n{all}");
+    }
+    // Fewer regions come before an end.
+    let region = report.regions[0].clone();
+    for id in 100..108 {
+        report.regions.push(crate::model::Region {
+            id,
+            ..region.clone()
+        });
+    }
+    let text = render(&report, TextOptions::default());
+    assert!(text.lines().count() <= SCREEN, "{text}");
+    assert!(text.contains("more regions"), "{text}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod settings;
 mod threads;
 
 pub(crate) use end::finish;
+pub(crate) use measure::{Schedule, schedule};
 pub(crate) use sets::{event_names, open_set};
 pub(crate) use threads::{current, here, known, may_begin};
 

@@ -414,6 +414,11 @@ fn ended_with(own: &Ended, ranks: &[RankEnd]) -> Ended {
     Ended {
         exit: failed.unwrap_or(own.exit),
         duration_s: longest.fold(own.duration_s, f64::max),
+        // The other ranks' commands have started what seems another program's here.
+        used: crate::processors::Used {
+            others_s: own.used.others_s.filter(|_| ranks.len() <= 1),
+            ..own.used
+        },
         ..*own
     }
 }

@@ -105,7 +105,9 @@ impl Account {
             prepared_ns: clock.length(header.prepared_ticks),
             ours_ns: clock.length(header.ours_ticks),
             completed_ns: clock.length(header.completed_ticks),
-            queued_ns: header.queued.checked_sub(1),
+            queued_ns: header.queued_ns(),
+            queued_before_ns: header.queued_before_ns(),
+            ran_ns: header.ran_ns(),
             counts: counts.collect(),
         }
     }

@@ -89,6 +89,7 @@ pub(super) fn info<'a>(
             .part
             .and_then(|p| clock.length(p.ticks).checked_div(p.boundaries)),
         cpu_ns: end.and_then(|e| e.cpu_ns),
+        sized_teams: end.and_then(|e| e.sized_teams),
         peak_bytes: end.and_then(|e| e.peak_bytes),
         started_ns: process.header.started.map(|tsc| clock.at(tsc)),
         prepared_ns: prepared(process, threads).map(|tsc| clock.at(tsc)),

@@ -155,6 +155,7 @@ impl Summary {
             processors: processors.map(|(number, _)| number),
             limit: processors.and_then(|(_, limit)| limit),
             stolen_s: run.header.stolen_s,
+            others_s: run.header.others_s,
             own: vec![],
             matching: None,
             analysis: None,
@@ -209,6 +210,13 @@ fn processors(run: &Run) -> Option<(f64, Option<ProcessorLimit>)> {
     let by_runtime = run.header.environment.iter().any(is_set);
     let of_processes = run.processes.iter().filter_map(|p| p.processors).max();
     let of_processes = of_processes.map(f64::from).filter(|_| !by_runtime);
+    // A quota that nobody was stopped for gave as many processors as were wanted, and so it may be where that isn't known.
+    let is_stopped = run.header.throttled_s.is_some_and(|s| s > 0.0);
+    let quota = run.header.quota.filter(|_| is_stopped);
+    let of_command = match run.header.quota {
+        Some(quota) if !is_stopped && quota <= of_command => of_processes?,
+        _ => of_command,
+    };
     // Where several processes share a machine, each may be bound to a part of it.
     let of_threads = match &run.processes[..] {
         [process] => process.bound.map(f64::from),
@@ -218,7 +226,7 @@ fn processors(run: &Run) -> Option<(f64, Option<ProcessorLimit>)> {
     if let Some(bound) = of_threads.filter(|&bound| bound < all) {
         return Some((bound, Some(ProcessorLimit::Binding)));
     }
-    let limit = match run.header.quota {
+    let limit = match quota {
         Some(quota) if quota <= all => Some(ProcessorLimit::Quota),
         _ => (all < f64::from(run.header.cpus)).then_some(ProcessorLimit::Affinity),
     };

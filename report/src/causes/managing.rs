@@ -1,6 +1,6 @@
 //! What the OpenMP runtime takes: starting and ending regions, creating tasks, fetching ranges.
 
-use super::{Found, OfRegion, TINY_S};
+use super::{Found, Lacking, OfRegion, TINY_S};
 use crate::model::{Cause, Loss, LossKind, State};
 use ompfuse_format::Construct;
 
@@ -15,6 +15,8 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
         .map(|s| s.0)
         .sum();
     let forking = starting + late(found, of, starting);
+    let lacking = Lacking::of(forking, &mut found.queues.around);
+    let forking = found.without_lacking(lacking, (LossKind::Forking, of.region), forking);
     let executions = of.executions();
     let cause = Cause::ShortRegions {
         executions,
@@ -23,10 +25,9 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
     };
     // Others wait longer for a late thread than its start takes.
     let is_late = found.losses.iter().any(|l| is_late(l, of));
-    match found.crowded() {
-        Some(cause) => found.add(LossKind::Starvation, None, forking, cause),
-        None if is_late => found.add(LossKind::Waiting, of.region, forking, Cause::Late),
-        None => found.add(LossKind::Forking, of.region, forking, cause),
+    match is_late {
+        true => found.add(LossKind::Waiting, of.region, forking, Cause::Late),
+        false => found.add(LossKind::Forking, of.region, forking, cause),
     }
     for (site, (seconds, _)) in of.by_site(|what| CREATING.contains(&what)) {
         let cause = site.map_or(Cause::Unknown, |site| creating(found, site));

@@ -74,6 +74,8 @@ fn starvation(found: &mut Found<'_>) {
 /// Seconds of the useful time without a processor, if they are many.
 pub(crate) fn starved_s(report: &Report, account: &Account) -> f64 {
     let starved = report.running.as_ref().filter(|r| r.is_starved);
-    let share = starved.map_or(0.0, |r| r.without_share().min(1.0));
-    account.ns(State::Useful) as f64 * NS * share
+    let without_s = starved.and_then(|r| r.without_processor_s);
+    without_s
+        .unwrap_or(0.0)
+        .min(account.ns(State::Useful) as f64 * NS)
 }

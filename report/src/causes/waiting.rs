@@ -74,6 +74,7 @@ fn at_barrier(found: &mut Found<'_>, of: &OfRegion<'_>, barrier: Option<u32>, se
         let cause = sums::cause(found, of);
         return found.add(LossKind::Waiting, of.region, seconds, cause);
     };
+    let mut unequal_s = found.unequal_s(of);
     for (waited_for, (ns, disturbed_ns)) in by_cause {
         let share = |ns: u64| seconds * ns as f64 / all as f64;
         let seconds = share(ns);
@@ -81,18 +82,18 @@ fn at_barrier(found: &mut Found<'_>, of: &OfRegion<'_>, barrier: Option<u32>, se
         let others = of.team().saturating_sub(1).max(1) as f64;
         let each = seconds / of.executions() as f64 / others;
         let cause = waited(found, analysed, waited_for, (of, each));
-        let interrupted = match cause {
+        let is_late = matches!(waited_for, WaitedFor::Late | WaitedFor::Runtime);
+        let may_be_s = match cause {
+            _ if is_late => seconds,
+            // What the slowest computes longer isn't because it had no processor.
             Cause::UnevenUnits { .. } | Cause::UnevenDistribution { .. } | Cause::UnevenCode => {
-                found.interrupted(share(disturbed_ns))
+                share(disturbed_ns).min(seconds - unequal_s.min(seconds))
             }
             _ => 0.0,
         };
-        let seconds = seconds - interrupted;
-        let is_late = matches!(waited_for, WaitedFor::Late | WaitedFor::Runtime);
-        match found.crowded().filter(|_| is_late) {
-            Some(cause) => found.add(LossKind::Starvation, None, seconds, cause),
-            None => found.add(LossKind::Waiting, of.region, seconds, cause),
-        }
+        unequal_s -= seconds.min(unequal_s);
+        let seconds = found.without_delays(may_be_s, of, seconds);
+        found.add(LossKind::Waiting, of.region, seconds, cause);
     }
 }
 

@@ -8,6 +8,7 @@ mod sums;
 use super::indexed::Indexed;
 use crate::model::account::{Account, ProcessTime, State, StatePart, StateTime};
 use std::collections::BTreeMap;
+pub(super) use sums::of_work;
 use sums::{Key, Sums};
 
 /// `None`: nothing is known of the processes. `ids`: the sites' numbers in the report.

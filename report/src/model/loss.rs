@@ -1,5 +1,6 @@
 //! Why a program doesn't scale: losses with their causes, work and span, predictions.
 
+use super::parts::Sharing;
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
@@ -289,6 +290,12 @@ pub enum Cause {
         /// Why there weren't more; null if they are all that the machine has, or it is not known.
         #[serde(default)]
         limit: Option<ProcessorLimit>,
+        /// Who had them; null if not known.
+        #[serde(default)]
+        sharing: Option<Sharing>,
+        /// The most of their time that other programs used, from 0 to 1; null if not known.
+        #[serde(default)]
+        taken: Option<f64>,
     },
     /// The region's team has fewer threads than the program has at other times.
     SmallerTeam {

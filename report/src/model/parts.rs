@@ -75,6 +75,18 @@ pub struct Running {
     /// `stolen_s` as a share of the processors' time, from 0 to 1; null if not known.
     #[serde(default)]
     pub stolen: Option<f64>,
+    /// Share of these processors' time that the program used from its begin to its end, from 0 to 1; null if not known.
+    #[serde(default)]
+    pub used: Option<f64>,
+    /// The most of it that other programs used, from 0 to 1; null if not known.
+    #[serde(default)]
+    pub taken: Option<f64>,
+    /// Who had the processors that threads were ready for, if any were; null if not known.
+    #[serde(default)]
+    pub sharing: Option<Sharing>,
+    /// How the program would have no more threads than processors; null if that might make it slower, or it isn't known how.
+    #[serde(default)]
+    pub fewer: Option<FewerThreads>,
     /// Time in parallel regions without waits for other threads, in seconds.
     pub wanted_s: f64,
     /// Least time of `wanted_s` in which a thread was not running, in seconds. It had no processor, or the program itself
@@ -82,20 +94,75 @@ pub struct Running {
     pub not_running_s: f64,
     /// `not_running_s` as a share of `wanted_s`, from 0 to 1.
     pub not_running: f64,
-    /// Least time of `wanted_s` in which a thread was ready and had no processor, in seconds. Null if the kernel doesn't tell, or threads ended before the program.
+    /// Time in which threads executed the program's code in parallel regions, in seconds. Null as `without_processor_s`.
+    #[serde(default)]
+    pub worked_s: Option<f64>,
+    /// Least time of `worked_s` in which a thread was ready and had no processor, in seconds. Null if the kernel doesn't tell it of each thread.
     #[serde(default)]
     pub without_processor_s: Option<f64>,
     /// Time of all its threads in which they were ready and had no processor, in seconds, also outside of regions. Null as
     /// `without_processor_s`.
     #[serde(default)]
     pub queued_s: Option<f64>,
+    /// Least time of `worked_s` in which a thread neither had a processor nor was ready for one, in seconds: the program's code slept
+    /// or waited. Null as `without_processor_s`.
+    #[serde(default)]
+    pub asleep_s: Option<f64>,
     /// True if the share without a processor is larger than on an idle machine, so that times depend on the machine, too.
     pub is_starved: bool,
+}
+
+/// Who had the processors that a program's threads were ready for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// Other threads of the program.
+    Own,
+    /// Threads of the program, and other programs.
+    Both,
+    /// Other programs.
+    Others,
+}
+
+/// How a program has no more threads than processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FewerThreads {
+    /// `OMP_NUM_THREADS` decides how many there are.
+    Variable {
+        /// As many as it should be.
+        threads: u64,
+    },
+    /// The source may decide it, or nested teams add up: `OMP_THREAD_LIMIT` holds for all.
+    Limit {
+        /// As many as it should be.
+        threads: u64,
+    },
+    /// There are fewer processors than processes.
+    Processes,
 }
 
 impl Running {
     /// Least share of the working time in which threads were ready and had no processor, from 0 to 1.
     pub(crate) fn without_share(&self) -> f64 {
-        self.without_processor_s.unwrap_or(0.0) / self.wanted_s.max(f64::MIN_POSITIVE)
+        self.of_work(self.without_processor_s)
+    }
+
+    /// Least share of it in which they slept by their own choice.
+    pub(crate) fn asleep_share(&self) -> f64 {
+        self.of_work(self.asleep_s)
+    }
+
+    fn of_work(&self, seconds: Option<f64>) -> f64 {
+        // Older reports say only what parts took that were read.
+        let worked_s = self.worked_s.unwrap_or(self.wanted_s);
+        seconds.unwrap_or(0.0) / worked_s.max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether there are more threads than processors.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.threads > 1 && self.processors.is_some_and(|n| self.threads as f64 > n)
     }
 }

@@ -71,8 +71,43 @@ impl Default for TextOptions {
     }
 }
 
-/// The report as text, lines ending in a line feed.
+/// Most lines of the text where nothing is asked for beyond the first sections, and lines are of a usual width.
+pub const SCREEN: usize = 40;
+/// Columns of a usual width.
+const USUAL: usize = 80;
+/// Regions that are listed in any case.
+const LEAST_ROWS: usize = 2;
+
+/// The report as text, lines ending in a line feed. At most [`SCREEN`] lines where nothing more was asked for: then there are fewer
+/// regions, and at last an end.
 pub fn render(report: &Report, options: TextOptions) -> String {
+    let usual = TextOptions::default();
+    let is_usual = options.show == usual.show && options.top == usual.top && options.width >= USUAL;
+    let text = all_of(report, options);
+    let fits = |text: &String| text.lines().count() <= SCREEN;
+    if !is_usual || fits(&text) {
+        return text;
+    }
+    let with_rows = |top| all_of(report, TextOptions { top, ..options });
+    let shorter = (LEAST_ROWS..options.top).rev().map(with_rows).find(fits);
+    shorter.unwrap_or_else(|| cut(&with_rows(LEAST_ROWS), options))
+}
+
+/// The first lines, and how many more there are.
+fn cut(text: &str, options: TextOptions) -> String {
+    let more = text.lines().count() - (SCREEN - 1);
+    let mut first: String = text
+        .lines()
+        .take(SCREEN - 1)
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let line = format!("{more} more lines: --show all");
+    first += &Paint { on: options.colour }.dim(&line);
+    first + "\n"
+}
+
+/// The text, however long it is.
+fn all_of(report: &Report, options: TextOptions) -> String {
     let options = TextOptions {
         width: paint::width(options.width),
         ..options

@@ -79,6 +79,9 @@ fn unknown(kind: LossKind) -> &'static str {
     match kind {
         LossKind::Runtime => "in the OpenMP runtime",
         LossKind::TaskWait => "threads wait for tasks; the records don't tell which",
+        LossKind::Forking => {
+            "starting its threads takes longer, or these wait for a processor; the records don't tell which"
+        }
         LossKind::Waiting => "threads wait at barriers; the records don't tell for what",
         _ => "the records don't tell why",
     }
@@ -319,10 +322,9 @@ fn of_teams(report: &Report, cause: &Cause) -> Option<String> {
             threads,
             processors,
             limit,
-        } => super::running::shared(*threads, *processors, *limit).unwrap_or_else(|| {
-            "other programs used its threads' processors, or some of its threads shared one"
-                .to_owned()
-        }),
+            sharing,
+            taken,
+        } => super::running::who_had_them((*threads, *processors, *limit), (*sharing, *taken)),
         Cause::SmallerTeam { team, threads } => format!(
             "its team has {} of the {threads} threads that the program has at other times",
             times(*team)

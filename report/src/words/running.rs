@@ -1,7 +1,7 @@
 //! Whether threads had processors.
 
 use super::units::{percent, several};
-use crate::model::Running;
+use crate::model::{Running, Sharing};
 use ompfuse_fuse::summary::ProcessorLimit;
 
 /// From this share of the machine's time on, what the hypervisor takes is told.
@@ -24,19 +24,10 @@ pub fn told(running: &Running) -> Option<String> {
 }
 
 fn starved(running: &Running) -> String {
-    let why = shared(running.threads, running.processors, running.limit);
-    let why = why.unwrap_or_else(|| match running.processors {
-        Some(n) => format!(
-            "{} may use {}, and {}",
-            several(running.threads, "thread"),
-            said(n),
-            taken(running.threads, n)
-        ),
-        None => format!(
-            "{}; how many processors there were is not known",
-            several(running.threads, "thread")
-        ),
-    });
+    let why = who_had_them(
+        (running.threads, running.processors, running.limit),
+        (running.sharing, running.taken),
+    );
     format!(
         "threads had no processor for at least {} of the time that they worked in parallel regions: {why}; start-up, waits and \
              imbalance below include waiting for a processor",
@@ -44,8 +35,54 @@ fn starved(running: &Running) -> String {
     )
 }
 
+/// Who had the processors that threads were ready for.
+pub(super) fn who_had_them(
+    (threads, processors, limit): (u64, Option<f64>, Option<ProcessorLimit>),
+    (sharing, taken): (Option<Sharing>, Option<f64>),
+) -> String {
+    let Some(n) = processors else {
+        return "how many processors there were is not known".to_owned();
+    };
+    let those = said(n);
+    let of_them = |n: f64| if n == 1.0 { "it" } else { "them" };
+    match sharing {
+        Some(Sharing::Own) if limit == Some(ProcessorLimit::Quota) && threads == 1 => {
+            format!("the quota of the control group, {those}, was used up")
+        }
+        Some(Sharing::Own) => shared(threads, &those, limit),
+        Some(Sharing::Both) => {
+            let taken = taken.map_or(String::new(), |t| {
+                format!(", which had up to {} of {}", percent(t), of_them(n))
+            });
+            format!("{threads} threads share {those} with other programs{taken}")
+        }
+        Some(Sharing::Others) if threads as f64 <= n => {
+            format!(
+                "{} may use {those}, and {}",
+                several(threads, "thread"),
+                taken_by(threads, n)
+            )
+        }
+        Some(Sharing::Others) => {
+            let taken = taken.map_or(String::new(), |t| format!("up to {} of ", percent(t)));
+            format!("other programs had {taken}the {those} that its {threads} threads may use")
+        }
+        None if threads > 1 && threads as f64 > n => {
+            format!(
+                "{threads} threads may use {those}; who else used {} is not known",
+                of_them(n)
+            )
+        }
+        None => format!(
+            "{} may use {those}, and {}",
+            several(threads, "thread"),
+            taken_by(threads, n)
+        ),
+    }
+}
+
 /// Who used processors of which there are enough. The kernel may also keep two threads on one for some milliseconds while another is idle.
-fn taken(threads: u64, processors: f64) -> &'static str {
+fn taken_by(threads: u64, processors: f64) -> &'static str {
     match (threads, processors == 1.0) {
         (0..=1, true) => "other programs used it too",
         (0..=1, false) => "other programs used them too",
@@ -53,24 +90,18 @@ fn taken(threads: u64, processors: f64) -> &'static str {
     }
 }
 
-/// That there are more threads than processors, and why; `None`: there are not, or it isn't known.
-pub(super) fn shared(
-    threads: u64,
-    processors: Option<f64>,
-    limit: Option<ProcessorLimit>,
-) -> Option<String> {
-    let n = processors.filter(|&n| threads as f64 > n)?;
-    let n = said(n);
-    Some(match limit {
-        Some(ProcessorLimit::Binding) => format!("{threads} threads are bound to {n}"),
+/// That there are more threads than processors, and why.
+fn shared(threads: u64, those: &str, limit: Option<ProcessorLimit>) -> String {
+    match limit {
+        Some(ProcessorLimit::Binding) => format!("{threads} threads are bound to {those}"),
         Some(ProcessorLimit::Quota) => {
-            format!("{threads} threads share {n}, the quota of the control group")
+            format!("{threads} threads share {those}, the quota of the control group")
         }
         Some(ProcessorLimit::Affinity) => {
-            format!("{threads} threads share {n}, as the affinity mask says")
+            format!("{threads} threads share {those}, as the affinity mask says")
         }
-        None => format!("{threads} threads share {n}"),
-    })
+        None => format!("{threads} threads share {those}"),
+    }
 }
 
 fn said(processors: f64) -> String {

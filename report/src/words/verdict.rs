@@ -68,7 +68,7 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
         ),
         hint: match is_plain {
             true => functions(report),
-            false => hint(account),
+            false => asleep(report).or_else(|| hint(account)),
         },
         prediction: scaling.and_then(|s| words::prediction(report, s)),
     })
@@ -139,6 +139,28 @@ fn hint(account: &Account) -> Option<String> {
         format!(
             "Whether memory or atomics slow units down, one run can't tell: --threads 1,{} does",
             account.threads
+        )
+    })
+}
+
+/// From this share on, what threads slept is told.
+const ASLEEP: f64 = 0.5;
+
+/// Threads that sleep in their units look as if they worked: for what they wait, OpenMP doesn't tell.
+fn asleep(report: &Report) -> Option<String> {
+    let share = report.running.as_ref()?.asleep_share();
+    let is_call = |r: &Region| {
+        r.construct
+            .is_some_and(|c| c.is_call() || c == Construct::Io)
+    };
+    let calls = match report.regions.iter().any(is_call) {
+        true => "no recorded call tells why",
+        false => "--calls pthread,io names calls that may tell why",
+    };
+    (share >= ASLEEP).then(|| {
+        format!(
+            "In at least {} of its work the program's code slept or waited by itself, not for OpenMP: {calls}",
+            percent(share)
         )
     })
 }

@@ -108,11 +108,17 @@ pub struct ThreadHeader {
     pub completed_ticks: u64,
     /// Whether it is known which of the thread's intervals were disturbed ([`Interval::disturbed`]). Zero in older files.
     pub has_marks: u64,
-    /// One more than the nanoseconds in which the thread was ready to run and had no processor, where it was there until the program's
-    /// end and the kernel tells it; else 0. Zero in older files.
+    /// One more than the nanoseconds in which the thread had been ready to run and had no processor when it ended or the program began
+    /// to exit, if the kernel tells it; else 0. Zero in older files, and there of threads that ended before the program.
     pub queued: u64,
     /// The name that the thread had at its end (`pthread_setname_np`), and zeros behind it. Zero in older files.
     pub name: [u8; THREAD_NAME],
+    /// As `queued`: the nanoseconds in which it had a processor. Zero in older files.
+    pub ran: u64,
+    /// What `queued` was when recording began on this thread. Zero in older files.
+    pub queued_start: u64,
+    /// What `ran` was then. Zero in older files.
+    pub ran_start: u64,
 }
 
 impl ThreadHeader {
@@ -121,6 +127,24 @@ impl ThreadHeader {
         let end = self.name.iter().position(|&b| b == 0);
         let name = core::str::from_utf8(&self.name[..end.unwrap_or(THREAD_NAME)]);
         name.ok().filter(|name| !name.is_empty())
+    }
+
+    /// Nanoseconds of its recorded time in which the thread was ready to run and had no processor, if they are known. In older files
+    /// those before recording, and at the process's end, are among them.
+    pub fn queued_ns(&self) -> Option<u64> {
+        let before = self.queued_start.saturating_sub(1);
+        Some(self.queued.checked_sub(1)?.saturating_sub(before))
+    }
+
+    /// Nanoseconds before its recorded time in which it was ready to run and had no processor, if they are known.
+    pub fn queued_before_ns(&self) -> Option<u64> {
+        self.queued_start.checked_sub(1)
+    }
+
+    /// Nanoseconds of its recorded time in which the thread had a processor, if they are known.
+    pub fn ran_ns(&self) -> Option<u64> {
+        let before = self.ran_start.checked_sub(1)?;
+        Some(self.ran.checked_sub(1)?.saturating_sub(before))
     }
 }
 

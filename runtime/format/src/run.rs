@@ -316,6 +316,9 @@ pub struct ProcessEnd {
     /// Processors that its threads may run on, all of them together, if every thread that recorded was still there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<u32>,
+    /// Whether a call of gcc's that forks a team has said how many threads it wants (`num_threads` with two or more). `None` in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sized_teams: Option<bool>,
     /// Runs of older versions have their costs here.
     #[serde(flatten, skip_serializing)]
     pub costs: ProcessCosts,
@@ -413,6 +416,13 @@ pub struct RunHeader {
     /// Processor time that the hypervisor took from the whole machine during the run, in seconds (`steal` in proc_stat(5)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_s: Option<f64>,
+    /// Processor time that other programs used meanwhile on the processors that the command may run on, in seconds. `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_s: Option<f64>,
+    /// How long the control groups with a quota around it were stopped because they had used it up, in seconds (`cpu.stat`).
+    /// `None`: not known, or there is no quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_s: Option<f64>,
     /// Begin, seconds since 1970.
     pub started: f64,
     /// Wall-clock time of the process in seconds.

@@ -1,6 +1,7 @@
 //! What the header of a thread's file says while the thread is recorded.
 
 use super::{Buffer, LOG};
+use crate::process::Schedule;
 use crate::syscall;
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::record::{HEADER_LEN, THREAD_NAME};
@@ -35,11 +36,31 @@ impl Buffer {
         marks.store(u64::from(known), Ordering::Relaxed);
     }
 
-    /// Says how long the thread was ready to run and had no processor, in nanoseconds.
-    pub(crate) fn set_queued(&self, ns: u64) {
+    /// Says what the kernel has told of the thread when recording begins on it.
+    pub(crate) fn begin_schedule(&self, told: Option<Schedule>) {
+        let (ran, queued) = told.map_or((0, 0), Schedule::one_more);
         // SAFETY: as in commit.
-        let queued = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).queued) };
-        queued.store(ns.saturating_add(1), Ordering::Relaxed);
+        unsafe {
+            AtomicU64::from_ptr(&raw mut (*self.header).ran_start).store(ran, Ordering::Relaxed);
+            let start = AtomicU64::from_ptr(&raw mut (*self.header).queued_start);
+            start.store(queued, Ordering::Relaxed);
+        }
+    }
+
+    /// Says it of its end. What it does behind that is not told.
+    pub(crate) fn end_schedule(&self, told: impl FnOnce() -> Option<Schedule>) {
+        // SAFETY: as in commit.
+        let (at_ran, at_queued) = unsafe {
+            (
+                AtomicU64::from_ptr(&raw mut (*self.header).ran),
+                AtomicU64::from_ptr(&raw mut (*self.header).queued),
+            )
+        };
+        let is_told = at_queued.load(Ordering::Relaxed) != 0;
+        if let Some((ran, queued)) = (!is_told).then(told).flatten().map(Schedule::one_more) {
+            at_ran.store(ran, Ordering::Relaxed);
+            at_queued.store(queued, Ordering::Relaxed);
+        }
     }
 
     /// Says what the thread is called.

@@ -9,7 +9,7 @@ use crate::thread::sums::team::TeamSums;
 use crate::thread::{Cost, Frame, Outermost, Place, Thread};
 use core::arch::global_asm;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicI64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::record::{IntervalHead, Step};
@@ -177,6 +177,22 @@ impl Forked {
     }
 }
 
+/// A call has said how many threads it wants, and more than one.
+static IS_SIZED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a team's size comes from the program's source, so that no variable decides it. By gcc; clang's compiler has a call for that.
+pub(crate) fn are_sized() -> bool {
+    IS_SIZED.load(Ordering::Relaxed)
+}
+
+/// Notes whether a call of GOMP says how many threads it wants. 1 is also what `if(0)` is compiled to.
+#[inline(always)]
+pub(super) fn note_size(call: &Call) {
+    if call.arg(2) as u32 > 1 {
+        IS_SIZED.store(true, Ordering::Relaxed);
+    }
+}
+
 /// `GOMP_parallel(fn, data, ...)` and its like.
 pub(crate) fn gomp(
     thread: &Thread,
@@ -189,6 +205,7 @@ pub(crate) fn gomp(
     if function_at >= regs.len() || data_at >= regs.len() {
         return call.forward();
     }
+    note_size(call);
     let data = regs[data_at];
     let first_word = if call.site().probe == Probe::ParallelReductions as u8 {
         // SAFETY: the runtime would read it as well.

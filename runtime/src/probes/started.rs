@@ -2,7 +2,7 @@
 //! the teams of a `target` region that gcc's host executes. So is the master's part of a region of GOMP as compilers before
 //! gcc 4.9 began it. Their frames can't live on a stack of ours.
 
-use super::parallel::{Forked, Region, gomp_enter};
+use super::parallel::{Forked, Region, gomp_enter, note_size};
 use super::sync;
 use crate::entry::{self, Call, bound};
 use crate::host;
@@ -101,6 +101,7 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     if function_at >= regs.len() || data_at >= regs.len() {
         return call.forward();
     }
+    note_size(call);
     let known = |nth| call.known(nth).map(|value| bound(site, value));
     let (in_loop, work) = match (known(2), known(3)) {
         (Some(first), step) => (Some((first, step.unwrap_or(1))), Construct::Loop),

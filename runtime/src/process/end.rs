@@ -11,6 +11,7 @@ use super::{
     ACTIVE, LOST, PREPARED, PROCESS, Process, THREADS_LOST, TLS_OFF, clock, complain, create, here,
     measure, told,
 };
+use crate::probes::parallel;
 use crate::thread::{Thread, now};
 use crate::undisturbed::uncancelled;
 use crate::{syscall, tls};
@@ -58,6 +59,20 @@ fn exiting() -> u64 {
     first.err().unwrap_or(now)
 }
 
+/// Notes what the kernel tells of all threads, before completing their files changes it.
+fn note_schedules() {
+    with_list(|| {
+        let mut head = THREADS.load(Ordering::Relaxed).cast_const();
+        while !head.is_null() {
+            // SAFETY: listed threads are alive.
+            let thread = unsafe { &*head };
+            let told = || measure::schedule(thread.buffer.tid());
+            thread.buffer.end_schedule(told);
+            head = thread.next.get();
+        }
+    });
+}
+
 /// The program begins to exit.
 extern "C" fn prepare() {
     let exiting = exiting();
@@ -94,6 +109,7 @@ fn close_all(exiting: u64) {
     else {
         return;
     };
+    note_schedules();
     let complete = || {
         // The exiting thread too: if it comes to another construct, it goes on in another file.
         let lost = close_idle(exiting, true);
@@ -147,6 +163,7 @@ fn end() {
         return; // the parent's threads and files are not ours to close
     }
     let is_written = WRITTEN.load(Ordering::Relaxed);
+    note_schedules();
     let own = own();
     if let Some(thread) = own.filter(|own| !finish_if_idle(own, exiting)) {
         thread.wake();
@@ -200,10 +217,6 @@ fn close_idle(exiting: u64, trim: bool) -> u64 {
         while !head.is_null() {
             // SAFETY: listed threads are alive.
             let thread = unsafe { &*head };
-            // Of threads that have ended the kernel tells nothing any more.
-            if let Some(ns) = measure::queued_ns(thread.buffer.tid()) {
-                thread.buffer.set_queued(ns);
-            }
             super::threads::name(thread);
             let is_own = own == Some(head);
             if thread.close() || (trim && !is_own && close_by(thread, until)) {
@@ -252,6 +265,7 @@ fn totals(lost: u64) -> ProcessEnd {
         cpu_ns: measure::cpu_ns(),
         peak_bytes: measure::peak_bytes(),
         bound: bound(),
+        sized_teams: Some(parallel::are_sized()),
         prepared: told(&PREPARED),
         exiting: told(&EXITING),
     }

@@ -182,14 +182,34 @@ pub(super) fn peak_bytes() -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// How long a thread was ready to run and had no processor, in nanoseconds: the second field of its `schedstat` (Linux,
-/// Documentation/scheduler/sched-stats.rst).
-pub(super) fn queued_ns(tid: u32) -> Option<u64> {
+/// What the kernel tells of a thread (`schedstat`; Linux, Documentation/scheduler/sched-stats.rst).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schedule {
+    /// How long it had a processor, in nanoseconds.
+    ran_ns: u64,
+    /// How long it was ready to run and had none.
+    queued_ns: u64,
+}
+
+impl Schedule {
+    /// As headers have both: 0 is not known.
+    pub(crate) fn one_more(self) -> (u64, u64) {
+        let more = |ns: u64| ns.saturating_add(1);
+        (more(self.ran_ns), more(self.queued_ns))
+    }
+}
+
+/// Of a thread of this process.
+pub(crate) fn schedule(tid: u32) -> Option<Schedule> {
     let mut file = File::open(format!("/proc/self/task/{tid}/schedstat")).ok()?;
     let mut text = [0; 128];
     let len = file.read(&mut text).ok()?;
     let text = core::str::from_utf8(&text[..len]).ok()?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
+    let mut fields = text.split_ascii_whitespace();
+    Some(Schedule {
+        ran_ns: fields.next()?.parse().ok()?,
+        queued_ns: fields.next()?.parse().ok()?,
+    })
 }
 
 /// What a thread is called: its `comm` without the end of the line, and zeros behind it.

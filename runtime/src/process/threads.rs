@@ -143,13 +143,18 @@ fn new_thread<'a>(begun: u64) -> Option<&'a Thread> {
         has_marks: 0,
         queued: 0,
         name: [0; record::THREAD_NAME],
+        ran: 0,
+        queued_start: 0,
+        ran_start: 0,
     };
+    let schedule = super::schedule(header.tid);
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let Some(buffer) = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header) else {
         // It is empty, which would be damaged to who reads it.
         let _ = std::fs::remove_file(OsStr::from_bytes(path.to_bytes()));
         return None;
     };
+    buffer.begin_schedule(schedule);
     let memory = state::map()?;
     // SAFETY: just mapped, not shared with anybody yet.
     let thread: &Thread = unsafe { Thread::init(memory, index, (counters, of_regions), buffer) };
@@ -204,6 +209,8 @@ pub(super) unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     if thread.wake() {
         thread.recover(here());
         thread.finish();
+        let told = || super::schedule(thread.buffer.tid());
+        thread.buffer.end_schedule(told);
         thread.unwatch();
         if let Some(name) = super::measure::own_name() {
             thread.buffer.set_name(name);

@@ -17,6 +17,8 @@ impl Thread {
         if !self.is_idle() || self.is_gone() {
             return; // a constructor's work goes on, which is the program's
         }
+        let schedule = process::schedule(self.buffer.tid());
+        self.buffer.begin_schedule(schedule);
         self.charge();
         self.read_now();
         self.root.cost.clear();

@@ -209,6 +209,13 @@ fn state(construct: Construct) -> Option<State> {
     }
 }
 
+/// Whether it is the program's code in parallel regions.
+pub(in crate::from_summary) fn of_work(region: &RegionStat) -> bool {
+    let is_useful = |c: Construct| c != Construct::Program && state(c) == Some(State::Useful);
+    let is_known = region.site.is_some() && region.parallel.is_some();
+    is_known && region.construct.is_none_or(is_useful)
+}
+
 fn sum(region: &RegionStat) -> (u64, u64) {
     (region.own_ns(), region.count())
 }

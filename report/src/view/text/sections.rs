@@ -196,7 +196,12 @@ pub(super) fn regions(
     rows.iter_mut().for_each(|(_, row)| row.truncate(width));
     let mut text = titled(
         &title_of_regions(report),
-        "own time, XUs included: █ work ░ waiting and runtime library",
+        match report.running.as_ref().is_some_and(|r| r.is_starved) {
+            true => {
+                "own time, XUs included: █ work, without a processor too ░ waiting and runtime library"
+            }
+            false => "own time, XUs included: █ work ░ waiting and runtime library",
+        },
         options,
     );
     let rows = rows.into_iter().map(|(_, row)| row).collect();

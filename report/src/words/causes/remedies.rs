@@ -2,7 +2,7 @@
 
 use super::percent;
 use crate::causes::TINY_S;
-use crate::model::{Better, Cause, Loss, Report};
+use crate::model::{Better, Cause, FewerThreads, Loss, Report, Running, Sharing};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
 
@@ -89,11 +89,16 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         }
         Cause::ShortRegions { .. } => "run longer, because this is paid once",
         Cause::NoProcessor {
-            threads,
-            processors: Some(n),
+            sharing: Some(Sharing::Own),
             limit,
-        } if *threads as f64 > *n => return Some(more_processors(report, *n, *limit)),
+            ..
+        } => return more_processors(report, *limit),
+        Cause::NoProcessor { sharing: None, .. } => return None,
         Cause::NoProcessor { .. } => "give the program processors of its own",
+        // More of them would share as many processors.
+        Cause::SmallerTeam { .. } if report.running.as_ref().is_some_and(Running::is_crowded) => {
+            return None;
+        }
         Cause::SmallerTeam { .. } => {
             "let its team have more threads (num_threads, if, OMP_DYNAMIC)"
         }
@@ -107,19 +112,24 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// What helps where so many processors are too few for the threads.
-fn more_processors(report: &Report, processors: f64, limit: Option<ProcessorLimit>) -> String {
-    let processes = report.running.as_ref().map_or(1, |r| r.processes.max(1));
-    let fewer = match processors.floor() as u64 / processes {
-        0 if processes > 1 => "start fewer processes at once".to_owned(),
-        n => format!("set OMP_NUM_THREADS={}", n.max(1)),
+/// What helps where a program has more threads than processors; `None`: nothing that can't make it slower.
+fn more_processors(report: &Report, limit: Option<ProcessorLimit>) -> Option<String> {
+    let fewer = report.running.as_ref().and_then(|r| r.fewer);
+    let fewer = fewer.map(|fewer| match fewer {
+        FewerThreads::Variable { threads } => format!("set OMP_NUM_THREADS={threads}"),
+        FewerThreads::Limit { threads } => format!(
+            "set OMP_THREAD_LIMIT={threads}, or ask for fewer threads in the source (num_threads, omp_set_num_threads)"
+        ),
+        FewerThreads::Processes => "start fewer processes at once".to_owned(),
+    });
+    let more = match limit {
+        Some(ProcessorLimit::Binding) => Some("bind them to more (OMP_PLACES, OMP_PROC_BIND)"),
+        Some(ProcessorLimit::Quota) => Some("raise the quota"),
+        Some(ProcessorLimit::Affinity) | None => None,
     };
-    match limit {
-        Some(ProcessorLimit::Binding) => {
-            format!("bind them to more (OMP_PLACES, OMP_PROC_BIND), or {fewer}")
-        }
-        Some(ProcessorLimit::Quota) => format!("raise the quota, or {fewer}"),
-        Some(ProcessorLimit::Affinity) | None => fewer,
+    match (more, fewer) {
+        (Some(more), Some(fewer)) => Some(format!("{more}, or {fewer}")),
+        (more, fewer) => more.map(str::to_owned).or(fewer),
     }
 }
 

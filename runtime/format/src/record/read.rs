@@ -119,6 +119,9 @@ impl ThreadHeader {
                 let at = 64 + 24 * MAX_COUNTERS + 96;
                 core::array::from_fn(|nth| header[at + nth])
             },
+            ran: word(64 + 24 * MAX_COUNTERS + 112),
+            queued_start: word(64 + 24 * MAX_COUNTERS + 120),
+            ran_start: word(64 + 24 * MAX_COUNTERS + 128),
         })
     }
 
