@@ -7,6 +7,7 @@ mod managing;
 mod outside;
 mod scaling;
 mod sums;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod units;

@@ -10,7 +10,7 @@ mod path;
 mod siblings;
 mod simulate;
 
-pub(super) use build::{Builder, TaskWaits};
+pub(super) use build::Builder;
 pub(super) use other_team::other_team;
 pub(super) use path::critical;
 pub(super) use simulate::{Play, play};
@@ -81,6 +81,8 @@ pub(super) struct Strand {
     pub(super) task: u32,
     /// Of a task, who has created it.
     pub(super) creator: u32,
+    /// Of a task, when its creation began.
+    pub(super) since: u64,
     pub(super) team: u32,
     /// Of a task, what it depends on: a range of [`Graph::preds`].
     pub(super) preds: (u32, u32),

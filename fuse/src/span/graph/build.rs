@@ -16,9 +16,6 @@ use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-/// Waiting in a `taskwait`, by its site and that of the last task: ticks.
-pub(in crate::span) type TaskWaits = FxHashMap<(u32, u32), u64>;
-
 /// Intervals inside each other that are looked at; more come of damaged files.
 const MOST_LEVELS: u32 = 200;
 
@@ -31,7 +28,6 @@ pub(in crate::span) struct Builder<'g> {
     created: Created,
     /// By a loop's node, ticks of fetching units and how many.
     fetched: FxHashMap<u32, (u64, u64)>,
-    pub(in crate::span) task_waits: TaskWaits,
 }
 
 /// A graph that is being made.
@@ -60,8 +56,6 @@ struct Task {
     team: u32,
     member: u32,
     siblings: Siblings,
-    /// The last one that it has created: its first interval.
-    last: u32,
     /// Tasks that it has created, and when.
     children: Vec<(u64, u32)>,
     levels: u32,
@@ -95,7 +89,6 @@ impl<'g> Builder<'g> {
             first_part,
             next_part,
             fetched,
-            task_waits: TaskWaits::default(),
         }
     }
 
@@ -150,6 +143,7 @@ impl Building<'_, '_> {
             end: 0,
             task: task.unwrap_or(at),
             creator: NONE,
+            since: 0,
             team,
             preds: (0, 0),
             is_detached: false,
@@ -430,7 +424,6 @@ impl Task {
             team,
             member,
             siblings: Siblings::default(),
-            last: NONE,
             children: vec![],
             levels: 0,
             sharing: NONE,

@@ -17,6 +17,7 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
             parallelism,
             mean_s,
             longest_s,
+            ..
         } => format!(
             "the tasks at {} keep {} threads busy at most (work / span){}",
             plain(id),
@@ -33,24 +34,41 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
             parallelism,
             mean_s,
             longest_s,
+            ..
         } => format!(
             "the tasks at {} end at different times, though {} threads could be busy{}",
             plain(id),
             times(*parallelism),
             longest_task(*mean_s, *longest_s)
         ),
-        Cause::UntakenTasks {
+        Cause::UntakenTasks { at: id, .. } => format!(
+            "threads sleep or look for tasks too late while those at {} are ready",
+            plain(id)
+        ),
+        Cause::AtOnce {
             at: id,
             parallelism,
+        } => {
+            let busy = parallelism.map(|p| format!(", so {} threads are busy at most", times(p)));
+            format!(
+                "the thread that creates tasks at {} executes them at once (if or final clause){}",
+                plain(id),
+                busy.unwrap_or_default()
+            )
+        }
+        Cause::AwaitsEvent {
+            at: id,
+            count: tasks,
         } => format!(
-            "threads sleep or find no task, though the short tasks at {} could keep {} busy",
-            plain(id),
-            times(*parallelism)
+            "nobody works until the events of the {} tasks at {} are fulfilled (detach)",
+            count(*tasks),
+            plain(id)
         ),
         Cause::Dependences {
             at: id,
             count: tasks,
             parallelism,
+            excludes,
         } => {
             let tasks = format!(
                 "threads wait for the {} tasks at {}",
@@ -58,6 +76,9 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
                 plain(id)
             );
             match parallelism {
+                _ if *excludes => {
+                    format!("{tasks}, which exclude each other (mutexinoutset)")
+                }
                 None => {
                     format!("{tasks}, which depend on each other; in what order is not recorded")
                 }
