@@ -149,3 +149,22 @@ pub(super) struct Graph {
     /// Something is missing.
     pub(super) has_gaps: bool,
 }
+
+impl Graph {
+    /// The graph if no task were executed at its creation; `None`: none is.
+    pub(super) fn deferred(&self) -> Option<Graph> {
+        let is_task = |strand: u32| self.strands[strand as usize].kind == Kind::Task;
+        let is_inline = |s: &Step| matches!(s, Step::Inline { strand } if is_task(*strand));
+        self.steps.iter().any(is_inline).then(|| {
+            let mut graph = self.clone();
+            for step in &mut graph.steps {
+                if let Step::Inline { strand: task } = *step
+                    && is_task(task)
+                {
+                    *step = Step::Create { ticks: 0, task };
+                }
+            }
+            graph
+        })
+    }
+}

@@ -203,6 +203,9 @@ impl Sweep<'_> {
         if let Some(busy) = busy().find(|b| b.at_once != NONE) {
             return Some((NoTask::AtOnce(busy.at_once), false));
         }
+        if let Some(busy) = busy().find(|b| b.in_yield != NONE) {
+            return Some((NoTask::InYield(busy.in_yield), false));
+        }
         // A task that creates others is a task that takes long.
         let is_task = |strand: u32| self.is_task(strand);
         let creator = busy().find(|b| b.creates != NONE && !is_task(b.strand));
@@ -212,14 +215,6 @@ impl Sweep<'_> {
                 _ => NoTask::Creating(creator.creates),
             };
             return Some((why, false));
-        }
-        if busy().count() <= 1
-            && let Some(&wait) = self.open.last()
-            && let wait = self.lanes.waits[wait as usize]
-            && let Some(site) = wait.site
-        {
-            let tasks = wait.single;
-            return Some((NoTask::OneByOne { wait: site, tasks }, false));
         }
         let until = |b: &&lanes::Busy| match is_task(b.strand) {
             true => self.tasks.end(b.strand),
@@ -235,10 +230,17 @@ impl Sweep<'_> {
             return Some((why, false));
         }
         let site = self.tasks.site(last.strand);
-        let preds = self.of.graph.strands[last.strand as usize].preds;
-        Some(match preds.0 < preds.1 {
-            true => (NoTask::Dependent(site), false),
-            false => (NoTask::Last(site), self.tasks.is_late(last.strand)),
-        })
+        let is_only = busy().count() == 1;
+        let open = self.open.last().filter(|_| is_only);
+        let open = open.map(|&wait| self.lanes.waits[wait as usize]);
+        let why = match open.and_then(|wait| Some((wait.site?, wait.single))) {
+            _ if self.tasks.is_dependent(last.strand) => NoTask::Dependent(site),
+            _ if self.tasks.is_exclusive(last.strand) => NoTask::Excluded(site),
+            // A `taskwait` with `depend`.
+            Some((_, NONE)) => NoTask::Dependent(site),
+            Some((wait, tasks)) => NoTask::OneByOne { wait, tasks },
+            None => return Some((NoTask::Last(site), self.tasks.is_late(last.strand))),
+        };
+        Some((why, false))
     }
 }

@@ -101,6 +101,7 @@ struct Ticks {
     work: u64,
     span: u64,
     span_equal: u64,
+    span_deferred: u64,
     predicted: Vec<Between>,
     modelled: u64,
     /// By record's site, time on the critical path and intervals of it.
@@ -308,6 +309,9 @@ impl Process<'_> {
         };
         ticks.span += pure.ticks.min(work);
         ticks.span_equal += equal.ticks.min(work);
+        let deferred = graph.deferred().and_then(|g| play(&g, unlimited(false)));
+        let deferred = deferred.map_or(pure.ticks, |d| d.ticks.min(pure.ticks));
+        ticks.span_deferred += deferred.min(work);
         for (rec, on_path) in critical(self.gathered, graph, &pure) {
             let site = self.gathered.recs[rec as usize].site;
             let (all, units) = ticks.path.entry(site).or_default();
@@ -348,6 +352,7 @@ impl Process<'_> {
         region.work_ns += ns(ticks.work);
         region.span_ns += ns(ticks.span);
         region.span_equal_ns += ns(ticks.span_equal);
+        region.span_deferred_ns += ns(ticks.span_deferred);
         region.dependent += ticks.dependent;
         region.task_count += ticks.task_count;
         region.tasks_ns += ns(ticks.tasks);
@@ -508,6 +513,7 @@ impl Process<'_> {
             NoTask::Excluded(s) => place(s, NoTask::Excluded),
             NoTask::Event(s) => place(s, NoTask::Event),
             NoTask::AtOnce(s) => place(s, NoTask::AtOnce),
+            NoTask::InYield(s) => place(s, NoTask::InYield),
             NoTask::Block(s) => place(s, NoTask::Block),
             NoTask::Creating(s) => place(s, NoTask::Creating),
             NoTask::Last(s) => place(s, NoTask::Last),

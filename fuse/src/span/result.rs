@@ -55,6 +55,9 @@ pub struct RegionAnalysis {
     pub span_ns: u64,
     /// T∞, where all iterations of a range take equally long and may run in parallel.
     pub span_equal_ns: u64,
+    /// T∞, where tasks that were executed at their creation may run beside their creator.
+    #[serde(default)]
+    pub span_deferred_ns: u64,
     /// Why the span may be longer.
     pub lower_bound: Vec<LowerBound>,
     /// Predicted time from fork to join with each of [`super::TEAMS`] threads; empty: can't be told (nested regions).
@@ -167,6 +170,8 @@ pub enum NoTask {
     Event(u32),
     /// A thread executes tasks of this place where it creates them (`if`, `final`).
     AtOnce(u32),
+    /// A thread that has yet to create tasks of this place executes those that it has created, in a `taskyield`.
+    InYield(u32),
     /// The thread that executes the block at this place has yet to create tasks.
     Block(u32),
     /// A thread is about to create tasks of this place.
@@ -193,7 +198,7 @@ pub struct Idle {
     pub why: NoTask,
     /// How long, all threads together.
     pub ns: u64,
-    /// Of [`NoTask::Last`] the part for a task that had waited behind others.
+    /// Of [`NoTask::Last`] the part for a task that had waited behind shorter ones.
     pub late_ns: u64,
     /// Of [`NoTask::OneByOne`] the number of such waits.
     pub times: u64,

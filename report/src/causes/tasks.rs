@@ -10,6 +10,8 @@ use ompfuse_fuse::span::{Idle, LowerBound, NoTask, RegionAnalysis};
 const ENOUGH: f64 = 2.0;
 /// From this share of the time on, creating tasks holds all else up.
 const CREATING: f64 = 0.6;
+/// If deferring tasks doesn't make the span shorter than this share of it, executing them at once costs nothing.
+const SHORTER: f64 = 0.8;
 /// From this share on, the last tasks could have begun earlier.
 const LATE: f64 = 0.25;
 
@@ -68,16 +70,22 @@ fn root(analysed: &RegionAnalysis, idle: &Idle) -> NoTask {
         these.filter(move |i| self::kind(analysed, i) == kind)
     };
     let ns = |kind: Kind| of_kind(kind).map(|i| i.ns).sum::<u64>();
-    if kind == Kind::Last && is_few(analysed) {
-        let roots = [
+    let roots: &[Kind] = match kind {
+        // One task's own code is waited for, and then its event.
+        Kind::OneByOne => &[Kind::Event],
+        Kind::Last if is_few(analysed) => &[
+            Kind::Event,
             Kind::Dependent,
             Kind::Excluded,
             Kind::AtOnce,
             Kind::OneByOne,
-        ];
-        let most = roots.into_iter().max_by_key(|&root| ns(root));
-        kind = most.filter(|&root| ns(root) > ns(kind)).unwrap_or(kind);
-    }
+            Kind::Block,
+            Kind::Creating,
+        ],
+        _ => &[],
+    };
+    let most = roots.iter().copied().max_by_key(|&root| ns(root));
+    kind = most.filter(|&root| ns(root) > ns(kind)).unwrap_or(kind);
     let other = match kind {
         Kind::Block => Some(Kind::Creating),
         Kind::Creating => Some(Kind::Block),
@@ -105,6 +113,7 @@ enum Kind {
     Excluded,
     Event,
     AtOnce,
+    InYield,
     Block,
     Creating,
     OneByOne,
@@ -120,17 +129,20 @@ fn kind(analysed: &RegionAnalysis, idle: &Idle) -> Kind {
         NoTask::Dependent(_) => Kind::Dependent,
         NoTask::Excluded(_) => Kind::Excluded,
         NoTask::Event(_) => Kind::Event,
-        NoTask::AtOnce(_) if is_few(analysed) => Kind::AtOnce,
+        NoTask::AtOnce(_) if is_few(analysed) && would_defer(analysed) => Kind::AtOnce,
+        NoTask::InYield(_) => Kind::InYield,
         NoTask::Block(_) => Kind::Block,
         NoTask::Creating(_) => Kind::Creating,
-        NoTask::OneByOne { .. } if idle.times > 1 && is_few(analysed) => Kind::OneByOne,
+        NoTask::OneByOne { .. } if is_few(analysed) && single_waits(analysed, |_| true) > 1 => {
+            Kind::OneByOne
+        }
         NoTask::Code => Kind::Code,
         NoTask::AtOnce(_) | NoTask::OneByOne { .. } | NoTask::Last(_) => Kind::Last,
     }
 }
 
 fn cause(found: &Found<'_>, of: &OfRegion<'_>, analysed: &RegionAnalysis, why: NoTask) -> Cause {
-    let tasks = |site: u32| found.mean(site, |c| c == Construct::Task);
+    let tasks = |site: u32| found.tasks(site);
     let count = |site: u32| tasks(site).map_or(0, |(_, count)| count);
     match why {
         NoTask::Untaken(site) if is_open(analysed) => dependences(found, analysed, site),
@@ -159,6 +171,12 @@ fn cause(found: &Found<'_>, of: &OfRegion<'_>, analysed: &RegionAnalysis, why: N
         NoTask::AtOnce(site) => Cause::AtOnce {
             at: found.id(site),
             parallelism: is_outermost(analysed).then(|| parallelism(analysed)),
+            in_yield: false,
+        },
+        NoTask::InYield(site) => Cause::AtOnce {
+            at: found.id(site),
+            parallelism: None,
+            in_yield: true,
         },
         NoTask::Block(site) => Cause::OneThread { at: found.id(site) },
         NoTask::Creating(site) => Cause::SlowCreation {
@@ -166,9 +184,8 @@ fn cause(found: &Found<'_>, of: &OfRegion<'_>, analysed: &RegionAnalysis, why: N
             share: creating(analysed).min(1.0),
         },
         NoTask::OneByOne { wait, tasks } => {
-            let same = NoTask::OneByOne { wait, tasks };
-            let times = analysed.idle.iter().find(|i| i.why == same);
-            let times = times.map_or(0, |i| i.times);
+            let copies = found.copies(wait);
+            let times = single_waits(analysed, |site| copies.contains(&site));
             let of_all = of.executions() as f64 / analysed.executions.max(1) as f64;
             Cause::OneByOne {
                 at: found.id(wait),
@@ -182,7 +199,7 @@ fn cause(found: &Found<'_>, of: &OfRegion<'_>, analysed: &RegionAnalysis, why: N
 }
 
 fn dependences(found: &Found<'_>, analysed: &RegionAnalysis, site: u32) -> Cause {
-    let count = found.mean(site, |c| c == Construct::Task);
+    let count = found.tasks(site);
     let is_known = !is_open(analysed) && is_outermost(analysed);
     Cause::Dependences {
         at: found.id(site),
@@ -202,12 +219,11 @@ pub(super) fn last(found: &Found<'_>, analysed: &RegionAnalysis, site: u32) -> C
         return dependences(found, analysed, site);
     }
     let at = found.id(site);
-    let stats = found.summary.at_site(site).iter();
-    let tasks: Vec<_> = stats
-        .filter(|r| r.construct == Some(Construct::Task))
-        .collect();
-    let mean_s = found.mean(site, |c| c == Construct::Task).map(|m| m.0);
-    let longest = tasks.iter().flat_map(|r| &r.threads.max_ns).max();
+    let copies = found.copies(site);
+    let stats = copies.iter().flat_map(|&site| found.summary.at_site(site));
+    let tasks = stats.filter(|r| r.construct == Some(Construct::Task));
+    let longest = tasks.flat_map(|r| &r.threads.max_ns).max();
+    let mean_s = found.tasks(site).map(|(mean_s, _)| mean_s);
     let longest_s = longest.map(|&ns| ns as f64 * NS);
     let last = analysed
         .idle
@@ -217,7 +233,7 @@ pub(super) fn last(found: &Found<'_>, analysed: &RegionAnalysis, site: u32) -> C
     let began_late = late as f64 >= LATE * all as f64 && all > 0;
     let iterations = iterations(found, site);
     let parallelism = parallelism(analysed);
-    match is_few(analysed) {
+    match parallelism < analysed.team as f64 {
         true => Cause::FewTasks {
             at,
             parallelism,
@@ -262,6 +278,23 @@ fn is_outermost(analysed: &RegionAnalysis) -> bool {
 /// Whether a region's tasks can't keep its threads busy.
 fn is_few(analysed: &RegionAnalysis) -> bool {
     !is_outermost(analysed) || parallelism(analysed) < ENOUGH * analysed.team as f64
+}
+
+/// Whether it would help if tasks were not executed at their creation.
+fn would_defer(analysed: &RegionAnalysis) -> bool {
+    let deferred = analysed.span_deferred_ns as f64;
+    !is_outermost(analysed) || deferred < SHORTER * analysed.span_ns as f64
+}
+
+/// Waits for single tasks, at these places.
+fn single_waits(analysed: &RegionAnalysis, is_here: impl Fn(u32) -> bool) -> u64 {
+    let mut waits: Vec<(NoTask, u64)> = { analysed.idle.iter() }
+        .filter(|i| matches!(i.why, NoTask::OneByOne { wait, .. } if is_here(wait)))
+        .map(|i| (i.why, i.times))
+        .collect();
+    waits.sort_unstable();
+    waits.dedup_by_key(|w| w.0);
+    waits.iter().map(|w| w.1).sum()
 }
 
 /// Whether it isn't on record how tasks depend on each other.

@@ -155,7 +155,7 @@ pub enum Cause {
         mean_s: Option<f64>,
         /// Own time of the longest task, in seconds; null if not known.
         longest_s: Option<f64>,
-        /// Whether the last tasks had waited behind others, so that they could begin earlier.
+        /// Whether the last tasks had waited behind shorter ones, so that they could begin earlier.
         #[serde(default)]
         began_late: bool,
         /// Mean number of iterations in a task; null if no `taskloop` creates them.
@@ -179,7 +179,7 @@ pub enum Cause {
         mean_s: Option<f64>,
         /// Own time of the longest task, in seconds; null if not known.
         longest_s: Option<f64>,
-        /// Whether the last tasks had waited behind others, so that they could begin earlier.
+        /// Whether the last tasks had waited behind shorter ones, so that they could begin earlier.
         #[serde(default)]
         began_late: bool,
         /// Mean number of iterations in a task; null if no `taskloop` creates them.
@@ -331,12 +331,14 @@ pub enum Cause {
     },
     /// The records don't show the cause.
     Unknown,
-    /// The thread that creates tasks executes them at once (`if` or `final` clause), so others find none.
+    /// The thread that creates tasks executes them itself (`if` or `final` clause, `taskyield`), so others find none.
     AtOnce {
         /// The tasks.
         at: u32,
         /// Work divided by span, as the tasks are executed now; null if not known.
         parallelism: Option<f64>,
+        /// Whether it executes them in a `taskyield`, not at their creation.
+        in_yield: bool,
     },
     /// Nobody works until the events of detached tasks are fulfilled.
     AwaitsEvent {

@@ -38,6 +38,8 @@ pub(super) struct Busy {
     pub(super) strand: u32,
     /// The outermost task around that is executed where it was created.
     pub(super) at_once: u32,
+    /// The task around that is executed in a `taskyield` of who has yet to create others.
+    pub(super) in_yield: u32,
     /// The block around, of the thread's own part.
     pub(super) block: u32,
     /// When that ends.
@@ -74,6 +76,8 @@ struct Around {
     busy: Busy,
     /// The strand's last creation, and of tasks of what place.
     last: (u64, u32),
+    /// It is a `taskyield`, whose task has yet to create others.
+    yields: bool,
     levels: u32,
 }
 
@@ -158,6 +162,7 @@ impl Walk<'_, '_> {
             busy: Busy {
                 strand,
                 at_once: NONE,
+                in_yield: NONE,
                 block: NONE,
                 until: part.t1,
                 creates: NONE,
@@ -165,6 +170,7 @@ impl Walk<'_, '_> {
                 is_code: true,
             },
             last: self.last_of((part.parent, part.thread)),
+            yields: false,
             levels: 0,
         };
         self.inside(at, around, None);
@@ -244,7 +250,8 @@ impl Walk<'_, '_> {
                 let is_taskwait = c == Construct::Taskwait;
                 let strand = around.busy.strand;
                 let wait = self.wait(Some(rec.site), strand, is_taskwait, single);
-                if single != NONE {
+                let depends = self.of.gathered.waits.contains_key(&at);
+                if single != NONE || depends {
                     self.events.push((rec.t0, Event::Opens(wait)));
                     self.events.push((rec.t1, Event::Closes(wait)));
                 }
@@ -264,6 +271,7 @@ impl Walk<'_, '_> {
                 (around.busy.block, around.busy.until) = (rec.site, rec.t1);
             }
             c if c.is_creation() => around.busy.is_creating = true,
+            Construct::Taskyield => around.yields = around.last.0 > rec.t0,
             c if c.charges_to() == Charge::Work && !c.is_code() => around.busy.is_code = false,
             _ => {}
         }
@@ -273,11 +281,17 @@ impl Walk<'_, '_> {
     fn task(&mut self, at: u32, rec: &Rec, mut around: Around) {
         let strand = self.tasks.strand(rec.node);
         let at_once = strand.is_some_and(|s| self.tasks.is_inline(s));
+        // What it depends on decides when it is executed.
+        let is_dependent = strand.is_some_and(|s| self.tasks.is_dependent(s));
         let busy = &mut around.busy;
-        busy.at_once = match (at_once, busy.at_once) {
+        busy.at_once = match (at_once && !is_dependent, busy.at_once) {
             (true, NONE) => rec.site,
             (true, outermost) => outermost,
             (false, _) => NONE,
+        };
+        busy.in_yield = match std::mem::take(&mut around.yields) {
+            true => rec.site,
+            false => NONE,
         };
         busy.strand = strand.unwrap_or(busy.strand);
         (busy.block, busy.is_creating, busy.is_code) = (NONE, false, false);
@@ -288,6 +302,9 @@ impl Walk<'_, '_> {
     /// The place of the only task that is waited for.
     fn single(&mut self, at: u32, rec: &Rec, strand: u32) -> u32 {
         let before = self.waited.insert(strand, rec.t1).unwrap_or(0);
+        if self.of.gathered.waits.contains_key(&at) {
+            return NONE;
+        }
         let since = self.of.gathered.groups.get(&at).copied();
         let since = since.unwrap_or(before);
         let single = self.tasks.single(strand, since, (rec.t0, rec.t1));

@@ -40,6 +40,8 @@ pub(super) struct Tasks<'g> {
     strands: FxHashMap<u32, u32>,
     /// By strand, addresses that the task has alone.
     excludes: FxHashMap<u32, Vec<u64>>,
+    /// By begin, how long all tasks are that began before.
+    begun: Vec<(u64, u64)>,
 }
 
 impl<'g> Tasks<'g> {
@@ -98,7 +100,9 @@ impl<'g> Tasks<'g> {
             children,
             strands: of_node,
             excludes,
+            begun: vec![],
         };
+        tasks.find_begun();
         tasks.find_ready();
         tasks.find_sizes();
         tasks
@@ -121,6 +125,18 @@ impl<'g> Tasks<'g> {
                 false => task.begin,
             };
         }
+    }
+
+    fn find_begun(&mut self) {
+        let tasks = self.all.iter().filter(|t| t.is_on_record && !t.is_inline);
+        self.begun = tasks.map(|t| (t.begin, t.end - t.begin)).collect();
+        self.begun.sort_unstable();
+        let mut all = 0u64;
+        for (_, length) in &mut self.begun {
+            let own = std::mem::replace(length, all);
+            all = all.saturating_add(own);
+        }
+        self.begun.push((u64::MAX, all));
     }
 
     fn find_sizes(&mut self) {
@@ -149,18 +165,17 @@ impl<'g> Tasks<'g> {
             };
             let blocked = (task.created, Event::Blocked(at));
             span(blocked, (task.ready, Event::Unblocked(at)));
-            if !task.is_inline {
-                span(
-                    (task.ready, Event::Ready(at)),
-                    (task.begin, Event::Begun(at)),
-                );
-            }
-            if self.excludes.contains_key(&at) {
+            if self.is_exclusive(at) {
                 events.extend([
                     (task.ready, Event::Wants(at)),
                     (task.begin, Event::Enters(at)),
                     (task.end, Event::Leaves(at)),
                 ]);
+            } else if !task.is_inline {
+                span(
+                    (task.ready, Event::Ready(at)),
+                    (task.begin, Event::Begun(at)),
+                );
             }
             // Who fulfils its event is on record, and takes its time.
             if task.is_detached && !self.of.graph.strands[at as usize].is_detached {
@@ -186,10 +201,26 @@ impl<'g> Tasks<'g> {
         self.all[strand as usize].site
     }
 
-    /// Whether it could have begun earlier.
+    /// Whether it waited behind others that are shorter.
     pub(super) fn is_late(&self, strand: u32) -> bool {
         let task = &self.all[strand as usize];
-        task.begin - task.ready > (task.end - task.begin) / LATE
+        let length = task.end - task.begin;
+        let at = |t: u64| self.begun.partition_point(|b| b.0 < t);
+        let (from, to) = (at(task.ready), at(task.begin));
+        let others = self.begun[to].1 - self.begun[from].1;
+        let mean = others / (to - from).max(1) as u64;
+        to > from && task.begin - task.ready > length / LATE && length > mean + mean / 2
+    }
+
+    /// Whether it depends on others.
+    pub(super) fn is_dependent(&self, strand: u32) -> bool {
+        let preds = self.of.graph.strands[strand as usize].preds;
+        preds.0 < preds.1
+    }
+
+    /// Whether it excludes others.
+    pub(super) fn is_exclusive(&self, strand: u32) -> bool {
+        self.excludes.contains_key(&strand)
     }
 
     /// The place of the only task that a strand has created since then, if nothing came of it but itself, and it waits from the creation on.
@@ -289,14 +320,16 @@ impl Counts {
         kept.map(|(wants, _)| wants).sum()
     }
 
-    /// Tasks that could begin.
+    /// Tasks that could begin. Of those that exclude each other one could.
     pub(super) fn free(&self) -> u64 {
-        self.all_ready.saturating_sub(self.kept_out())
+        let let_in = self.wanted.values();
+        let let_in = let_in.filter(|(wants, has)| *wants > 0 && *has == 0);
+        self.all_ready + let_in.count() as u64
     }
 
     /// The place of most that could.
     pub(super) fn ready(&self) -> u32 {
-        most(&self.ready).unwrap_or(NONE)
+        most(&self.ready).unwrap_or(self.excluding)
     }
 
     /// Children and descendants of a strand that could.

@@ -6,8 +6,6 @@ use crate::model::{Better, Cause, Loss, Report};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
 
-/// Tasks that take so many times the mean are large.
-const LARGE: f64 = 1.5;
 /// Waking a thread takes about as long as such tasks, in seconds.
 const SHORT_S: f64 = 50e-6;
 
@@ -58,17 +56,11 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
             return None;
         }
         Cause::FewTasks {
-            mean_s: Some(mean),
-            longest_s: Some(longest),
-            began_late: true,
-            ..
+            began_late: true, ..
         }
         | Cause::UnevenTasks {
-            mean_s: Some(mean),
-            longest_s: Some(longest),
-            began_late: true,
-            ..
-        } if *longest >= LARGE * mean => "begin with the largest tasks, or divide them",
+            began_late: true, ..
+        } => "begin with the largest tasks, or divide them",
         Cause::FewTasks {
             iterations: Some(n),
             ..
@@ -86,6 +78,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
             "let threads that wait stay awake (OMP_WAIT_POLICY=active)"
         }
         Cause::UntakenTasks { .. } => return None,
+        Cause::AtOnce { in_yield: true, .. } => "create them without taskyield",
         Cause::AtOnce { .. } => "check the conditions of its if and final clauses",
         Cause::AwaitsEvent { .. } => {
             "fulfil the events earlier, or give threads other tasks meanwhile"

@@ -36,7 +36,7 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
             longest_s,
             ..
         } => format!(
-            "the tasks at {} end at different times, though {} threads could be busy{}",
+            "threads wait for the last of the tasks at {}, which could keep {} threads busy{}",
             plain(id),
             times(*parallelism),
             longest_task(*mean_s, *longest_s)
@@ -47,7 +47,16 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
         ),
         Cause::AtOnce {
             at: id,
+            in_yield: true,
+            ..
+        } => format!(
+            "the thread that creates tasks at {} executes them itself in a taskyield",
+            plain(id)
+        ),
+        Cause::AtOnce {
+            at: id,
             parallelism,
+            ..
         } => {
             let busy = parallelism.map(|p| format!(", so {} threads are busy at most", times(p)));
             format!(
@@ -60,8 +69,11 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
             at: id,
             count: tasks,
         } => format!(
-            "nobody works until the events of the {} tasks at {} are fulfilled (detach)",
-            count(*tasks),
+            "nobody works until an event is fulfilled (detach, {} at {})",
+            match tasks {
+                1 => "1 task".to_owned(),
+                n => format!("{} tasks", count(*n)),
+            },
             plain(id)
         ),
         Cause::Dependences {
@@ -102,7 +114,7 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
             count(*waits)
         ),
         Cause::WaitsForTasks { at: id, task_s } => format!(
-            "threads wait for tasks at {}, {} each",
+            "threads that wait for tasks at {} ({} each) execute no others, though some are ready",
             plain(id),
             seconds(*task_s)
         ),
