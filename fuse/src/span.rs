@@ -10,6 +10,7 @@
 mod drawn;
 mod gather;
 mod graph;
+mod idle;
 mod labelled;
 mod loops;
 mod outlook;
@@ -23,8 +24,8 @@ mod tests;
 pub use drawn::{Drawn, DrawnUnit, MOST_DRAWN, Order, Stretch, drawn};
 pub use labelled::{Labelled, MOST_LABELLED, labelled};
 pub use result::{
-    Analysis, Candidate, Held, Largest, LoopAnalysis, LowerBound, OnPath, RegionAnalysis, TaskWait,
-    WaitedFor, Waiting,
+    Analysis, Candidate, Held, Idle, Largest, LoopAnalysis, LowerBound, NoTask, OnPath,
+    RegionAnalysis, WaitedFor, Waiting,
 };
 
 use crate::run::RunFiles;

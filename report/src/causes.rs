@@ -7,6 +7,7 @@ mod managing;
 mod outside;
 mod scaling;
 mod sums;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -19,6 +20,7 @@ use crate::from_summary::indexed::Indexed;
 use crate::from_summary::{NS, Queues, queues, unequal_ns};
 use crate::model::{Account, Cause, Loss, LossKind, ParallelOverhead, Report, Scaling, State};
 use crate::words;
+use ompfuse_format::Construct;
 use ompfuse_fuse::span::RegionAnalysis;
 use std::collections::BTreeMap;
 
@@ -282,6 +284,29 @@ impl Found<'_> {
             share: 0.0,
             cause,
         });
+    }
+
+    /// The places that are the same line and construct of the source: a compiler's copies.
+    fn copies(&self, site: u32) -> Vec<u32> {
+        let id = self.id(site);
+        let region = self.report.regions.iter().find(|r| r.id == id);
+        let Some(region) = region.filter(|r| r.source.is_some()) else {
+            return vec![site];
+        };
+        let same = { self.report.regions.iter() }
+            .filter(|r| r.source == region.source && r.construct == region.construct);
+        same.filter_map(|r| self.site(r.id)).collect()
+    }
+
+    /// Mean own time of the tasks of a line, in seconds, and their number.
+    fn tasks(&self, site: u32) -> Option<(f64, u64)> {
+        let copies = self.copies(site);
+        let means = copies.iter();
+        let means = means.filter_map(|&at| self.mean(at, |c| c == Construct::Task));
+        let (sum_s, count) = means.fold((0.0, 0), |(sum_s, count), (mean_s, n)| {
+            (sum_s + mean_s * n as f64, count + n)
+        });
+        (count > 0).then(|| (sum_s / count as f64, count))
     }
 
     /// Mean own time of the units of a kind at a place, in seconds, and their number.

@@ -10,7 +10,7 @@ mod path;
 mod siblings;
 mod simulate;
 
-pub(super) use build::{Builder, TaskWaits};
+pub(super) use build::Builder;
 pub(super) use other_team::other_team;
 pub(super) use path::critical;
 pub(super) use simulate::{Play, play};
@@ -81,6 +81,8 @@ pub(super) struct Strand {
     pub(super) task: u32,
     /// Of a task, who has created it.
     pub(super) creator: u32,
+    /// Of a task, when its creation began.
+    pub(super) since: u64,
     pub(super) team: u32,
     /// Of a task, what it depends on: a range of [`Graph::preds`].
     pub(super) preds: (u32, u32),
@@ -146,4 +148,23 @@ pub(super) struct Graph {
     pub(super) is_open: bool,
     /// Something is missing.
     pub(super) has_gaps: bool,
+}
+
+impl Graph {
+    /// The graph if no task were executed at its creation; `None`: none is.
+    pub(super) fn deferred(&self) -> Option<Graph> {
+        let is_task = |strand: u32| self.strands[strand as usize].kind == Kind::Task;
+        let is_inline = |s: &Step| matches!(s, Step::Inline { strand } if is_task(*strand));
+        self.steps.iter().any(is_inline).then(|| {
+            let mut graph = self.clone();
+            for step in &mut graph.steps {
+                if let Step::Inline { strand: task } = *step
+                    && is_task(task)
+                {
+                    *step = Step::Create { ticks: 0, task };
+                }
+            }
+            graph
+        })
+    }
 }

@@ -111,16 +111,8 @@ fn waited_for(shares: &[&Share]) -> WaitedFor {
         *tasks.entry(key).or_default() += ticks;
     }
     let in_tasks: u64 = tasks.values().sum();
-    let block = shares.iter().flat_map(|s| &s.did);
-    let block = block.filter(|(k, _)| matches!(k, WaitedFor::Block(_)));
-    let block = block.max_by_key(|(_, ticks)| **ticks);
-    // While one thread executes a block the tasks that it has yet to create can't keep the others busy.
-    let holds_up = |ticks: u64| ticks.saturating_mul(shares.len() as u64) >= in_tasks;
-    let block = block.filter(|(_, ticks)| holds_up(**ticks));
+    // Why there were no more is told by what happened at each instant (`super::idle`).
     if in_tasks > 0 && in_tasks >= all / OF_TASKS {
-        if let Some((block, _)) = block {
-            return *block;
-        }
         let most = tasks.iter().max_by_key(|(_, v)| **v);
         return most.map_or(WaitedFor::Runtime, |(k, _)| *k);
     }

@@ -1,13 +1,14 @@
 //! From the first records of a run to its analysis.
 
 use super::gather::{Gathered, gather};
-use super::graph::{Builder, Graph, Play, TaskWaits, critical, play};
+use super::graph::{Builder, Graph, Play, critical, play};
+use super::idle::{self, Execution};
 use super::loops::Loops;
 use super::outlook::{Between, outlook};
 use super::phases::{self, Waits};
 use super::replay::Schedule;
 use super::result::{
-    Analysis, Held, LowerBound, OnPath, RegionAnalysis, TaskWait, WaitedFor, Waiting,
+    Analysis, Held, Idle, LowerBound, NoTask, OnPath, RegionAnalysis, WaitedFor, Waiting,
 };
 use crate::run::RunFiles;
 use crate::run::clock::Clock;
@@ -100,6 +101,7 @@ struct Ticks {
     work: u64,
     span: u64,
     span_equal: u64,
+    span_deferred: u64,
     predicted: Vec<Between>,
     modelled: u64,
     /// By record's site, time on the critical path and intervals of it.
@@ -115,6 +117,7 @@ struct Ticks {
     held: BTreeMap<u32, u64>,
     /// Of this region and those inside, by site.
     waits: BTreeMap<u32, Waits>,
+    idle: BTreeMap<u32, idle::Idle>,
     loops: Loops,
 }
 
@@ -182,9 +185,13 @@ impl Process<'_> {
                 let place = self.place(site);
                 self.add_waits(waits, place, regions.entry(place).or_default());
             }
+            for (site, idle) in std::mem::take(&mut ticks.idle) {
+                let place = self.place(site);
+                self.add_idle(idle, regions.entry(place).or_default());
+            }
             let place = self.place(site);
             let sums = regions.entry(place).or_default();
-            self.finish(ticks, &builder.task_waits, place, sums);
+            self.finish(ticks, place, sums);
         }
     }
 
@@ -240,6 +247,7 @@ impl Process<'_> {
         graph.children_only = self.is_libgomp();
         self.play(&graph, ticks, work);
         instances.sort_by_key(|&at| gathered.recs[at as usize].t0);
+        self.idle(&graph, &forks, &instances, ticks);
         for fork in forks {
             let rec = &gathered.recs[fork as usize];
             let parts = parts_of.get(&rec.node).map_or(&[][..], Vec::as_slice);
@@ -301,6 +309,9 @@ impl Process<'_> {
         };
         ticks.span += pure.ticks.min(work);
         ticks.span_equal += equal.ticks.min(work);
+        let deferred = graph.deferred().and_then(|g| play(&g, unlimited(false)));
+        let deferred = deferred.map_or(pure.ticks, |d| d.ticks.min(pure.ticks));
+        ticks.span_deferred += deferred.min(work);
         for (rec, on_path) in critical(self.gathered, graph, &pure) {
             let site = self.gathered.recs[rec as usize].site;
             let (all, units) = ticks.path.entry(site).or_default();
@@ -308,14 +319,30 @@ impl Process<'_> {
         }
     }
 
+    /// Why threads of an execution, and of those inside it, had no tasks.
+    fn idle(&self, graph: &Graph, forks: &[u32], instances: &[u32], ticks: &mut Ticks) {
+        let recs = &self.gathered.recs;
+        for (team, of) in (0..).zip(&graph.teams) {
+            let part = of.members.first().map(|&m| graph.strands[m as usize].rec);
+            let part = part.and_then(|rec| recs.get(rec as usize));
+            let is_it = |fork: &&u32| part.is_some_and(|p| p.parent == recs[**fork as usize].node);
+            let Some(&fork) = forks.iter().find(is_it) else {
+                continue;
+            };
+            let execution = Execution {
+                gathered: self.gathered,
+                graph,
+                team,
+                fork,
+                instances,
+            };
+            let idle = ticks.idle.entry(recs[fork as usize].site).or_default();
+            idle::add(execution, idle);
+        }
+    }
+
     /// Adds a place's sums to those of other processes.
-    fn finish(
-        &self,
-        ticks: Ticks,
-        task_waits: &TaskWaits,
-        site: Option<u32>,
-        region: &mut RegionAnalysis,
-    ) {
+    fn finish(&self, ticks: Ticks, site: Option<u32>, region: &mut RegionAnalysis) {
         let ns = |ticks: u64| self.clock.length(ticks);
         let is_first = region.executions == 0;
         region.site = site;
@@ -325,6 +352,7 @@ impl Process<'_> {
         region.work_ns += ns(ticks.work);
         region.span_ns += ns(ticks.span);
         region.span_equal_ns += ns(ticks.span_equal);
+        region.span_deferred_ns += ns(ticks.span_deferred);
         region.dependent += ticks.dependent;
         region.task_count += ticks.task_count;
         region.tasks_ns += ns(ticks.tasks);
@@ -348,18 +376,6 @@ impl Process<'_> {
         }
         self.predict(&ticks, is_first, region);
         self.follow_path(&ticks, region);
-        let mut waits: Vec<TaskWait> = task_waits
-            .iter()
-            .filter_map(|(&(site, tasks), &t)| {
-                Some(TaskWait {
-                    site: self.place(site)?,
-                    tasks: self.place(tasks)?,
-                    ns: ns(t),
-                })
-            })
-            .collect();
-        waits.sort_by_key(|w| (std::cmp::Reverse(w.ns), w.site, w.tasks));
-        region.task_waits = waits;
         self.add_loops(ticks.loops, region);
     }
 
@@ -456,6 +472,57 @@ impl Process<'_> {
             }
         }
         region.waiting.sort_by_key(|w| std::cmp::Reverse(w.ns));
+    }
+
+    /// Adds why its threads had no tasks.
+    fn add_idle(&self, idle: idle::Idle, region: &mut RegionAnalysis) {
+        for ((at, why), reason) in idle.reasons {
+            let Some(placed) = self.placed_reason(why) else {
+                continue;
+            };
+            let times = match why {
+                NoTask::OneByOne { wait, tasks } => idle.single.get(&(wait, tasks)).copied(),
+                _ => None,
+            };
+            let more = Idle {
+                at: at.and_then(|at| self.place(at)),
+                why: placed,
+                ns: self.clock.length(reason.ticks),
+                late_ns: self.clock.length(reason.late),
+                times: times.unwrap_or(0),
+            };
+            let same = |i: &&mut Idle| (i.at, i.why) == (more.at, more.why);
+            match region.idle.iter_mut().find(same) {
+                Some(known) => {
+                    known.ns += more.ns;
+                    known.late_ns += more.late_ns;
+                    known.times += more.times;
+                }
+                None => region.idle.push(more),
+            }
+        }
+        region.idle.sort_by_key(|i| std::cmp::Reverse(i.ns));
+    }
+
+    fn placed_reason(&self, why: NoTask) -> Option<NoTask> {
+        let place = |site: u32, of: fn(u32) -> NoTask| self.place(site).map(of);
+        match why {
+            NoTask::Untaken(s) => place(s, NoTask::Untaken),
+            NoTask::NotItsOwn(s) => place(s, NoTask::NotItsOwn),
+            NoTask::Dependent(s) => place(s, NoTask::Dependent),
+            NoTask::Excluded(s) => place(s, NoTask::Excluded),
+            NoTask::Event(s) => place(s, NoTask::Event),
+            NoTask::AtOnce(s) => place(s, NoTask::AtOnce),
+            NoTask::InYield(s) => place(s, NoTask::InYield),
+            NoTask::Block(s) => place(s, NoTask::Block),
+            NoTask::Creating(s) => place(s, NoTask::Creating),
+            NoTask::Last(s) => place(s, NoTask::Last),
+            NoTask::Code => Some(NoTask::Code),
+            NoTask::OneByOne { wait, tasks } => Some(NoTask::OneByOne {
+                wait: self.place(wait)?,
+                tasks: self.place(tasks)?,
+            }),
+        }
     }
 
     fn placed(&self, waited_for: WaitedFor) -> WaitedFor {

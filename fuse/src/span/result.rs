@@ -55,6 +55,9 @@ pub struct RegionAnalysis {
     pub span_ns: u64,
     /// T∞, where all iterations of a range take equally long and may run in parallel.
     pub span_equal_ns: u64,
+    /// T∞, where tasks that were executed at their creation may run beside their creator.
+    #[serde(default)]
+    pub span_deferred_ns: u64,
     /// Why the span may be longer.
     pub lower_bound: Vec<LowerBound>,
     /// Predicted time from fork to join with each of [`super::TEAMS`] threads; empty: can't be told (nested regions).
@@ -73,8 +76,9 @@ pub struct RegionAnalysis {
     pub held: Option<Held>,
     /// Waiting at barriers and at the region's end, by what the last thread did meanwhile.
     pub waiting: Vec<Waiting>,
-    /// Waiting for tasks, by the task that was created last.
-    pub task_waits: Vec<TaskWait>,
+    /// Waiting for tasks, at barriers and elsewhere, by why there was none to execute.
+    #[serde(default)]
+    pub idle: Vec<Idle>,
     /// Work-sharing loops and sections, by place.
     pub loops: Vec<LoopAnalysis>,
     /// Tasks that depend on others.
@@ -150,15 +154,54 @@ pub struct Waiting {
     pub disturbed_ns: u64,
 }
 
-/// Waiting for tasks.
+/// Why a thread that waits has no task to execute. Places are positions in the summary's sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoTask {
+    /// Tasks of this place are ready, and it doesn't take one.
+    Untaken(u32),
+    /// Tasks are ready, but its runtime lets it execute only those that it waits for. The place of one that is executed.
+    NotItsOwn(u32),
+    /// Tasks of this place wait for others that they depend on.
+    Dependent(u32),
+    /// Tasks of this place wait for one that excludes them (`mutexinoutset`).
+    Excluded(u32),
+    /// Nobody works, and tasks of this place wait for their event (`detach`).
+    Event(u32),
+    /// A thread executes tasks of this place where it creates them (`if`, `final`).
+    AtOnce(u32),
+    /// A thread that has yet to create tasks of this place executes those that it has created, in a `taskyield`.
+    InYield(u32),
+    /// The thread that executes the block at this place has yet to create tasks.
+    Block(u32),
+    /// A thread is about to create tasks of this place.
+    Creating(u32),
+    /// One task was created, and is waited for before the next one.
+    OneByOne {
+        /// The `taskwait` or `taskgroup`.
+        wait: u32,
+        /// The tasks.
+        tasks: u32,
+    },
+    /// A thread works outside of tasks, on code that every thread executes.
+    Code,
+    /// Others execute the last tasks; the place of the one that ends last.
+    Last(u32),
+}
+
+/// Waiting while there was no task to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskWait {
-    /// Position of the `taskwait` or `taskgroup` in the summary's sites.
-    pub site: u32,
-    /// Position of the tasks.
-    pub tasks: u32,
+pub struct Idle {
+    /// Position of the barrier, `taskwait` or `taskgroup` in the summary's sites; `None`: the region's end.
+    pub at: Option<u32>,
+    /// Why.
+    pub why: NoTask,
     /// How long, all threads together.
     pub ns: u64,
+    /// Of [`NoTask::Last`] the part for a task that had waited behind shorter ones.
+    pub late_ns: u64,
+    /// Of [`NoTask::OneByOne`] the number of such waits.
+    pub times: u64,
 }
 
 /// A loop, or sections.

@@ -1,21 +1,13 @@
 //! Waiting: at barriers and ends of regions, for tasks, and for what one thread at a time may enter.
 
-use super::{Found, OfRegion, managing, sums, units};
-use crate::from_summary::NS;
+use super::{Found, OfRegion, sums, tasks, units};
 use crate::model::{Cause, LossKind, State};
 use ompfuse_format::Construct;
-use ompfuse_fuse::span::{LoopAnalysis, LowerBound, RegionAnalysis, WaitedFor};
+use ompfuse_fuse::span::{LoopAnalysis, RegionAnalysis, WaitedFor};
 use std::collections::BTreeMap;
 
 /// The parts of the classes that are waiting for tasks.
 const FOR_TASKS: [&str; 2] = [Construct::Taskwait.name(), Construct::Taskgroup.name()];
-
-/// Parallelism of tasks below so many times the threads is too little (Cilkview recommends ten).
-const ENOUGH: f64 = 2.0;
-/// A task that is shorter than this share of a thread's waiting is not what it waited for.
-const SHORT: f64 = 0.25;
-/// From this share of the time on, creating tasks holds all else up.
-const CREATING: f64 = 0.6;
 
 /// What parts are called that hand a construct over which one thread at a time is in.
 pub(super) const EXIT: &str = "-exit";
@@ -23,7 +15,7 @@ pub(super) const EXIT: &str = "-exit";
 /// Adds a region's.
 pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
     exclusion(found, of);
-    tasks(found, of);
+    for_tasks(found, of);
     ends(found, of);
 }
 
@@ -78,10 +70,19 @@ fn at_barrier(found: &mut Found<'_>, of: &OfRegion<'_>, barrier: Option<u32>, se
     for (waited_for, (ns, disturbed_ns)) in by_cause {
         let share = |ns: u64| seconds * ns as f64 / all as f64;
         let seconds = share(ns);
-        // What one thread waited in an execution.
-        let others = of.team().saturating_sub(1).max(1) as f64;
-        let each = seconds / of.executions() as f64 / others;
-        let cause = waited(found, analysed, waited_for, (of, each));
+        if let WaitedFor::Tasks(site) = waited_for {
+            let reasons = tasks::reasons(found, of, barrier);
+            if reasons.is_empty() {
+                let cause = tasks::last(found, analysed, site);
+                found.add(LossKind::Waiting, of.region, seconds, cause);
+            }
+            for reason in reasons {
+                let seconds = seconds * reason.share;
+                found.add(LossKind::Waiting, of.region, seconds, reason.cause);
+            }
+            continue;
+        }
+        let cause = waited(found, analysed, waited_for, of);
         let is_late = matches!(waited_for, WaitedFor::Late | WaitedFor::Runtime);
         let may_be_s = match cause {
             _ if is_late => seconds,
@@ -117,7 +118,7 @@ fn waited(
     found: &Found<'_>,
     analysed: &RegionAnalysis,
     waited_for: WaitedFor,
-    (of, each_s): (&OfRegion<'_>, f64),
+    of: &OfRegion<'_>,
 ) -> Cause {
     match waited_for {
         WaitedFor::Units(site) => match units_at(found, analysed, site) {
@@ -125,9 +126,7 @@ fn waited(
             None => Cause::Unknown,
         },
         WaitedFor::Block(site) => Cause::OneThread { at: found.id(site) },
-        // Of tasks inside inner regions work and span are the outermost's.
-        WaitedFor::Tasks(_) if analysed.executions == 0 => Cause::Unknown,
-        WaitedFor::Tasks(site) => few_tasks(found, analysed, site, each_s),
+        WaitedFor::Tasks(site) => tasks::last(found, analysed, site),
         WaitedFor::Code => Cause::UnevenCode,
         WaitedFor::Nested(site) => Cause::Nested { at: found.id(site) },
         WaitedFor::Late => Cause::Late,
@@ -148,114 +147,20 @@ fn units_at<'a>(
     loops.find(|l| l.site == site)
 }
 
-fn parallelism(analysed: &RegionAnalysis) -> f64 {
-    analysed.work_ns as f64 / analysed.span_ns.max(1) as f64
-}
-
-/// Whether a region's tasks can't keep its threads busy.
-fn is_few(analysed: &RegionAnalysis) -> bool {
-    analysed.executions > 0 && parallelism(analysed) < ENOUGH * analysed.team as f64
-}
-
-/// `each_s`: how long a thread waited in an execution.
-fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32, each_s: f64) -> Cause {
-    let at = found.id(site);
-    let parallelism = parallelism(analysed);
-    let creating = analysed.creating_ns as f64 / analysed.wall_ns.max(1) as f64;
-    let mean_s = found.mean(site, |c| c == Construct::Task).map(|m| m.0);
-    let stats = found.summary.at_site(site).iter();
-    let tasks = stats.filter(|r| r.construct == Some(Construct::Task));
-    let longest = tasks.flat_map(|r| &r.threads.max_ns).max();
-    let longest_s = longest.map(|&ns| ns as f64 * NS);
-    let is_open = analysed.lower_bound.contains(&LowerBound::TaskDependences);
-    if is_open || analysed.dependent > 0 && is_few(analysed) {
-        let count = found.mean(site, |c| c == Construct::Task);
-        return Cause::Dependences {
-            at,
-            count: count.map_or(0, |(_, count)| count),
-            parallelism: (!is_open).then_some(parallelism),
-        };
-    }
-    if is_few(analysed) {
-        if let Some(one_by_one) = one_by_one(found, analysed, site) {
-            return one_by_one;
-        }
-        return Cause::FewTasks {
-            at,
-            parallelism,
-            mean_s,
-            longest_s,
-        };
-    }
-    let is_short = longest_s.is_some_and(|longest| longest < SHORT * each_s);
-    if creating < CREATING && is_short {
-        return Cause::UntakenTasks { at, parallelism };
-    }
-    match creating >= CREATING {
-        true => Cause::SlowCreation {
-            at,
-            share: creating.min(1.0),
-        },
-        false => Cause::UnevenTasks {
-            at,
-            parallelism,
-            mean_s,
-            longest_s,
-        },
-    }
-}
-
-/// Waits for so many of the tasks that each is waited for by itself.
-const EACH_TASK: f64 = 0.9;
-
-/// Whether the tasks of a place are waited for one by one.
-fn one_by_one(found: &Found<'_>, analysed: &RegionAnalysis, tasks: u32) -> Option<Cause> {
-    let (_, count) = found.mean(tasks, |c| c == Construct::Task)?;
-    let inside = found.summary.in_parallel(analysed.site?).iter();
-    let is_wait = |c: Construct| FOR_TASKS.contains(&c.name());
-    let waits = inside.filter(|r| r.construct.is_some_and(is_wait));
-    let wait = waits.max_by_key(|r| r.count())?;
-    (count > 1 && wait.count() as f64 >= EACH_TASK * count as f64).then_some(Cause::OneByOne {
-        at: found.id(wait.site?),
-        tasks: found.id(tasks),
-        count: wait.count(),
-    })
-}
-
 /// What threads waited for in `taskwait` and `taskgroup`.
-fn tasks(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    let waits = of.analysed.map_or(&[][..], |a| &a.task_waits);
+fn for_tasks(found: &mut Found<'_>, of: &OfRegion<'_>) {
     for (site, (seconds, _)) in of.by_site(|what| FOR_TASKS.contains(&what)) {
-        let mut by_task: BTreeMap<u32, u64> = BTreeMap::new();
-        for wait in waits.iter().filter(|w| Some(w.site) == site) {
-            *by_task.entry(wait.tasks).or_default() += wait.ns;
-        }
-        let all: u64 = by_task.values().sum();
-        if all == 0 {
+        let reasons = site.map_or(vec![], |site| tasks::reasons(found, of, Some(site)));
+        if reasons.is_empty() {
             found.add(LossKind::TaskWait, of.region, seconds, Cause::Unknown);
-            continue;
         }
-        for (tasks, ns) in by_task {
-            let few = of.analysed.filter(|a| is_few(a));
-            let one_by_one = few.and_then(|analysed| one_by_one(found, analysed, tasks));
-            let seconds = seconds * ns as f64 / all as f64;
-            if let Some(cause) = one_by_one {
-                found.add(LossKind::TaskWait, of.region, seconds, cause);
-                continue;
-            }
-            let tiny = managing::tiny_tasks(found, tasks);
-            if let Some(cause) = tiny {
-                found.add(LossKind::Creation, of.region, seconds, cause);
-                continue;
-            }
-            let cause = match found.mean(tasks, |c| c == Construct::Task) {
-                Some((task_s, _)) => Cause::WaitsForTasks {
-                    at: found.id(tasks),
-                    task_s,
-                },
-                None => Cause::Unknown,
+        for reason in reasons {
+            let tiny = reason.tiny(found);
+            let (kind, cause) = match tiny {
+                Some(tiny) => (LossKind::Creation, tiny),
+                None => (LossKind::TaskWait, reason.cause),
             };
-            found.add(LossKind::TaskWait, of.region, seconds, cause);
+            found.add(kind, of.region, seconds * reason.share, cause);
         }
     }
 }

@@ -156,6 +156,12 @@ pub enum Cause {
         mean_s: Option<f64>,
         /// Own time of the longest task, in seconds; null if not known.
         longest_s: Option<f64>,
+        /// Whether the last tasks had waited behind shorter ones, so that they could begin earlier.
+        #[serde(default)]
+        began_late: bool,
+        /// Mean number of iterations in a task; null if no `taskloop` creates them.
+        #[serde(default)]
+        iterations: Option<f64>,
     },
     /// One thread creates the tasks more slowly than the others execute them.
     SlowCreation {
@@ -174,13 +180,20 @@ pub enum Cause {
         mean_s: Option<f64>,
         /// Own time of the longest task, in seconds; null if not known.
         longest_s: Option<f64>,
+        /// Whether the last tasks had waited behind shorter ones, so that they could begin earlier.
+        #[serde(default)]
+        began_late: bool,
+        /// Mean number of iterations in a task; null if no `taskloop` creates them.
+        #[serde(default)]
+        iterations: Option<f64>,
     },
-    /// There are enough short tasks, but threads sleep or find them too late.
+    /// Tasks are ready, but threads sleep or find them too late.
     UntakenTasks {
         /// The tasks.
         at: u32,
-        /// Work divided by span.
-        parallelism: f64,
+        /// Mean own time of these tasks, in seconds; null if not known.
+        #[serde(default)]
+        mean_s: Option<f64>,
     },
     /// Code that every thread executes takes longer on some.
     UnevenCode,
@@ -227,6 +240,9 @@ pub enum Cause {
         /// Work divided by span; null if it is not recorded how tasks depend on each other.
         #[serde(default)]
         parallelism: Option<f64>,
+        /// Whether they exclude each other (`mutexinoutset`), and so run one at a time, in any order.
+        #[serde(default)]
+        excludes: bool,
     },
     /// Each task is waited for before the next one is created.
     OneByOne {
@@ -237,7 +253,7 @@ pub enum Cause {
         /// Number of waits.
         count: u64,
     },
-    /// Threads wait for tasks to end.
+    /// Threads wait for tasks to end. Others are ready, which the runtime doesn't let a thread execute that waits for its own.
     WaitsForTasks {
         /// The tasks.
         at: u32,
@@ -322,6 +338,22 @@ pub enum Cause {
     },
     /// The records don't show the cause.
     Unknown,
+    /// The thread that creates tasks executes them itself (`if` or `final` clause, `taskyield`), so others find none.
+    AtOnce {
+        /// The tasks.
+        at: u32,
+        /// Work divided by span, as the tasks are executed now; null if not known.
+        parallelism: Option<f64>,
+        /// Whether it executes them in a `taskyield`, not at their creation.
+        in_yield: bool,
+    },
+    /// Nobody works until the events of detached tasks are fulfilled.
+    AwaitsEvent {
+        /// The tasks with `detach`.
+        at: u32,
+        /// Number of tasks.
+        count: u64,
+    },
 }
 
 /// A rank that works more than others.

@@ -54,6 +54,8 @@ fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
         | Cause::UntakenTasks { .. }
         | Cause::Dependences { .. }
         | Cause::OneByOne { .. }
+        | Cause::AtOnce { .. }
+        | Cause::AwaitsEvent { .. }
         | Cause::WaitsForTasks { .. }
         | Cause::CostlyTasks { .. } => of_tasks(report, cause),
         Cause::Held { .. } | Cause::InOrder { .. } | Cause::ManyBarriers { .. } => {

@@ -16,9 +16,6 @@ use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-/// Waiting in a `taskwait`, by its site and that of the last task: ticks.
-pub(in crate::span) type TaskWaits = FxHashMap<(u32, u32), u64>;
-
 /// Intervals inside each other that are looked at; more come of damaged files.
 const MOST_LEVELS: u32 = 200;
 
@@ -29,7 +26,6 @@ pub(in crate::span) struct Builder<'g> {
     first_part: Vec<u32>,
     next_part: Vec<u32>,
     created: Created,
-    pub(in crate::span) task_waits: TaskWaits,
 }
 
 /// A graph that is being made.
@@ -58,8 +54,6 @@ struct Task {
     team: u32,
     member: u32,
     siblings: Siblings,
-    /// The last one that it has created: its first interval.
-    last: u32,
     /// Tasks that it has created, and when.
     children: Vec<(u64, u32)>,
     levels: u32,
@@ -87,7 +81,6 @@ impl<'g> Builder<'g> {
             gathered,
             first_part,
             next_part,
-            task_waits: TaskWaits::default(),
         }
     }
 
@@ -142,6 +135,7 @@ impl Building<'_, '_> {
             end: 0,
             task: task.unwrap_or(at),
             creator: NONE,
+            since: 0,
             team,
             preds: (0, 0),
             is_detached: false,
@@ -422,7 +416,6 @@ impl Task {
             team,
             member,
             siblings: Siblings::default(),
-            last: NONE,
             children: vec![],
             levels: 0,
             sharing: NONE,

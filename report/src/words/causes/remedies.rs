@@ -6,6 +6,9 @@ use crate::model::{Better, Cause, FewerThreads, Loss, Report, Running, Sharing};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
 
+/// Waking a thread takes about as long as such tasks, in seconds.
+const SHORT_S: f64 = 50e-6;
+
 /// A thread that gets fewer ranges in an execution of a loop would not get larger ones.
 const FEW_RANGES: f64 = 2.0;
 
@@ -49,14 +52,37 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::FewTasks {
             mean_s: Some(mean), ..
         } if *mean < TINY_S => "create larger tasks, on several threads",
-        Cause::FewTasks {
-            mean_s: Some(_), ..
-        } => "divide the tasks, or create them earlier",
-        Cause::FewTasks { .. } => return None,
-        Cause::SlowCreation { .. } | Cause::UntakenTasks { .. } => {
-            "create larger tasks, or create them on several threads"
+        Cause::FewTasks { mean_s: None, .. } | Cause::UnevenTasks { mean_s: None, .. } => {
+            return None;
         }
-        Cause::UnevenTasks { .. } => "begin with the largest tasks, or divide them",
+        Cause::FewTasks {
+            began_late: true, ..
+        }
+        | Cause::UnevenTasks {
+            began_late: true, ..
+        } => "begin with the largest tasks, or divide them",
+        Cause::FewTasks {
+            iterations: Some(n),
+            ..
+        }
+        | Cause::UnevenTasks {
+            iterations: Some(n),
+            ..
+        } if *n >= 2.0 => "let the taskloop make more tasks (num_tasks or grainsize)",
+        Cause::FewTasks { .. } | Cause::UnevenTasks { .. } => "divide the tasks",
+        Cause::SlowCreation { .. } => "create larger tasks, or create them on several threads",
+        Cause::UntakenTasks {
+            mean_s: Some(mean), ..
+        } if *mean < SHORT_S => "create larger tasks, or create them on several threads",
+        Cause::UntakenTasks { .. } if has_processors(report) => {
+            "let threads that wait stay awake (OMP_WAIT_POLICY=active)"
+        }
+        Cause::UntakenTasks { .. } => return None,
+        Cause::AtOnce { in_yield: true, .. } => "create them without taskyield",
+        Cause::AtOnce { .. } => "check the conditions of its if and final clauses",
+        Cause::AwaitsEvent { .. } => {
+            "fulfil the events earlier, or give threads other tasks meanwhile"
+        }
         Cause::UnevenCode => "divide it by a work-sharing construct",
         Cause::Late => return None,
         Cause::Held { .. } => "hold it for less time, or use a reduction, atomics or several locks",
@@ -67,7 +93,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::WaitsForTasks { task_s, .. } if *task_s < TINY_S => {
             "create larger tasks: stop at a size (cut-off, `ompfuse try`)"
         }
-        Cause::WaitsForTasks { .. } => "give the waiting thread work, or divide the tasks",
+        Cause::WaitsForTasks { .. } => "divide the tasks",
         Cause::CostlyTasks {
             create_s, task_s, ..
         } if *task_s < 10.0 * create_s => {
@@ -110,6 +136,12 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         }
     };
     Some(text.to_owned())
+}
+
+/// Whether each thread had a processor, so that one that waits takes none from others.
+fn has_processors(report: &Report) -> bool {
+    let running = report.running.as_ref();
+    running.is_some_and(|r| r.processors.is_some_and(|n| r.threads as f64 <= n) && !r.is_starved)
 }
 
 /// What helps where a program has more threads than processors; `None`: nothing that can't make it slower.

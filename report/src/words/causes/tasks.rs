@@ -17,6 +17,7 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
             parallelism,
             mean_s,
             longest_s,
+            ..
         } => format!(
             "the tasks at {} keep {} threads busy at most (work / span){}",
             plain(id),
@@ -33,24 +34,53 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
             parallelism,
             mean_s,
             longest_s,
+            ..
         } => format!(
-            "the tasks at {} end at different times, though {} threads could be busy{}",
+            "threads wait for the last of the tasks at {}, which could keep {} threads busy{}",
             plain(id),
             times(*parallelism),
             longest_task(*mean_s, *longest_s)
         ),
-        Cause::UntakenTasks {
+        Cause::UntakenTasks { at: id, .. } => format!(
+            "threads sleep or look for tasks too late while those at {} are ready",
+            plain(id)
+        ),
+        Cause::AtOnce {
+            at: id,
+            in_yield: true,
+            ..
+        } => format!(
+            "the thread that creates tasks at {} executes them itself in a taskyield",
+            plain(id)
+        ),
+        Cause::AtOnce {
             at: id,
             parallelism,
+            ..
+        } => {
+            let busy = parallelism.map(|p| format!(", so {} threads are busy at most", times(p)));
+            format!(
+                "the thread that creates tasks at {} executes them at once (if or final clause){}",
+                plain(id),
+                busy.unwrap_or_default()
+            )
+        }
+        Cause::AwaitsEvent {
+            at: id,
+            count: tasks,
         } => format!(
-            "threads sleep or find no task, though the short tasks at {} could keep {} busy",
-            plain(id),
-            times(*parallelism)
+            "nobody works until an event is fulfilled (detach, {} at {})",
+            match tasks {
+                1 => "1 task".to_owned(),
+                n => format!("{} tasks", count(*n)),
+            },
+            plain(id)
         ),
         Cause::Dependences {
             at: id,
             count: tasks,
             parallelism,
+            excludes,
         } => {
             let tasks = format!(
                 "threads wait for the {} tasks at {}",
@@ -58,6 +88,9 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
                 plain(id)
             );
             match parallelism {
+                _ if *excludes => {
+                    format!("{tasks}, which exclude each other (mutexinoutset)")
+                }
                 None => {
                     format!("{tasks}, which depend on each other; in what order is not recorded")
                 }
@@ -81,7 +114,7 @@ pub(super) fn of_tasks(report: &Report, cause: &Cause) -> Option<String> {
             count(*waits)
         ),
         Cause::WaitsForTasks { at: id, task_s } => format!(
-            "threads wait for tasks at {}, {} each",
+            "threads that wait for tasks at {} ({} each) execute no others, though some are ready",
             plain(id),
             seconds(*task_s)
         ),

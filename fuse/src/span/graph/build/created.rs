@@ -17,8 +17,8 @@ pub(super) struct Created {
     members: FxHashMap<(u32, u16), i64>,
     /// Fewer tasks are on record than were created, or the other way round.
     pub(super) has_gaps: bool,
-    /// By site of tasks: whether each of them was executed where it was created.
-    pub(super) undeferred: FxHashMap<u32, bool>,
+    /// Creations whose task was executed there for no want of room.
+    pub(super) undeferred: FxHashSet<u32>,
     /// Sites of tasks. What is created elsewhere is no task, as an event that a detached one waits for.
     sites: FxHashSet<u32>,
 }
@@ -99,16 +99,47 @@ impl Created {
     }
 }
 
-/// By site of tasks: whether each of them was executed where it was created.
-fn undeferred(gathered: &Gathered) -> FxHashMap<u32, bool> {
-    let mut sites: FxHashMap<u32, bool> = FxHashMap::default();
-    let creations = gathered.recs.iter().enumerate();
-    let creations = creations.filter(|(_, r)| r.construct == Construct::TaskCreate);
-    for (at, rec) in creations {
-        let has_task = gathered
-            .inside(at as u32)
-            .any(|i| gathered.recs[i as usize].construct == Construct::Task);
-        *sites.entry(rec.site).or_insert(true) &= has_task;
+/// Runtimes execute a task at its creation, too, if so many wait that there is no room for it: libgomp from 64 tasks a thread on, libomp from
+/// 256.
+const ROOM: usize = 64;
+
+/// Creations whose task was executed there, because of an `if` or `final` clause. It is certain while there is room for more tasks, and
+/// likely where it is so for each task of a place.
+fn undeferred(gathered: &Gathered) -> FxHashSet<u32> {
+    let is_task = |at: &u32| gathered.recs[*at as usize].construct == Construct::Task;
+    let mut by_site: FxHashMap<u32, bool> = FxHashMap::default();
+    let (mut here, mut created, mut inside) = (vec![], vec![], FxHashSet::default());
+    for (at, rec) in (0..).zip(&gathered.recs) {
+        if rec.construct != Construct::TaskCreate {
+            continue;
+        }
+        let task = gathered.inside(at).find(is_task);
+        *by_site.entry(rec.site).or_insert(true) &= task.is_some();
+        match task {
+            Some(task) => {
+                here.push(at);
+                inside.insert(gathered.recs[task as usize].node);
+            }
+            None => created.push(rec.t0),
+        }
     }
-    sites
+    let mut begins: FxHashMap<u32, u64> = FxHashMap::default();
+    for rec in gathered.recs.iter() {
+        if rec.construct == Construct::Task && !inside.contains(&rec.node) {
+            let begin = begins.entry(rec.node).or_insert(rec.t0);
+            *begin = rec.t0.min(*begin);
+        }
+    }
+    let mut begun: Vec<u64> = begins.into_values().collect();
+    created.sort_unstable();
+    begun.sort_unstable();
+    let waiting = |t: u64| {
+        let created = created.partition_point(|&c| c < t);
+        created.saturating_sub(begun.partition_point(|&b| b <= t))
+    };
+    here.retain(|&at| {
+        let rec = &gathered.recs[at as usize];
+        by_site[&rec.site] || waiting(rec.t0) < ROOM
+    });
+    here.into_iter().collect()
 }

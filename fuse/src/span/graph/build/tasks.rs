@@ -31,6 +31,7 @@ impl Building<'_, '_> {
         let strand = self.strand(Kind::Task, None, task.team, first);
         self.strands.insert(node, strand);
         self.graph.strands[strand as usize].creator = task.inner;
+        self.graph.strands[strand as usize].since = since;
         if let Some(rec) = self.of.gathered.recs.get(first as usize) {
             self.graph.strands[strand as usize].iterations = rec.extent.max(1);
         } else {
@@ -48,7 +49,6 @@ impl Building<'_, '_> {
         };
         let strand = self.new_task(node, rec.t0, task);
         let first = self.of.first_part[node as usize];
-        task.last = first;
         let of = self.of.gathered.depends.get(&node);
         let is_detached = of.is_some_and(|of| of.flags & DETACHED != 0);
         match of {
@@ -64,11 +64,10 @@ impl Building<'_, '_> {
             // The extent of a creation says whether it has dependences.
             None => self.graph.is_open |= rec.extent > 0,
         }
-        let is_undeferred = self.of.created.undeferred.get(&rec.site) == Some(&true);
         let is_inside = || self.of.gathered.inside(at).any(|i| i == first);
         // A thread on its own executes all tasks at once.
         let is_alone = self.graph.teams[task.team as usize].size < 2;
-        let is_here = is_undeferred && !is_alone && is_inside();
+        let is_here = self.of.created.undeferred.contains(&at) && !is_alone && is_inside();
         let (first, end) = self.graph.strands[strand as usize].preds;
         // Its creator waits for the event, too, before it goes on.
         self.graph.is_open |= is_here && is_detached;
@@ -131,10 +130,6 @@ impl Building<'_, '_> {
     }
 
     pub(super) fn wait(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
-        if let Some(last) = self.of.gathered.recs.get(task.last as usize) {
-            let waits = self.of.task_waits.entry((rec.site, last.site)).or_default();
-            *waits = waits.saturating_add(rec.own);
-        }
         if rec.construct == Construct::Taskgroup {
             return self.group(at, steps, task);
         }
@@ -193,8 +188,8 @@ impl Building<'_, '_> {
         let mut has_ended = true;
         for node in tasks {
             let strand = self.new_task(node, rec.t0, task);
-            task.last = self.of.first_part[node as usize];
-            let first = self.of.gathered.recs.get(task.last as usize);
+            let first = self.of.first_part[node as usize];
+            let first = self.of.gathered.recs.get(first as usize);
             has_ended &= first.is_none_or(|part| part.t1 <= rec.t1);
             steps.push(Step::Create {
                 ticks,

@@ -16,6 +16,7 @@ fn graph(strands: &[(Kind, u32, &[Step])]) -> Graph {
             end: graph.steps.len() as u32,
             task: at,
             creator,
+            since: 0,
             team: 0,
             preds: (0, 0),
             is_detached: false,

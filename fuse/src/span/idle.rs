@@ -1,0 +1,246 @@
+//! Why threads have nothing to do while tasks are executed: at each instant what would have given them work.
+//!
+//! An execution is told as events: what each thread does from when on ([`lanes`]), and when each task was created, could begin, and began
+//! ([`tasks`]). Between two events every thread that waits has one reason.
+
+mod lanes;
+mod tasks;
+
+use super::gather::Gathered;
+use super::graph::{Graph, Kind};
+use super::result::NoTask;
+use crate::run::nodes::NONE;
+use lanes::{Doing, Lanes};
+use std::collections::BTreeMap;
+use tasks::{Counts, Tasks};
+
+/// Waiting for one reason, in ticks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reason {
+    pub(super) ticks: u64,
+    /// See [`super::result::Idle::late_ns`].
+    pub(super) late: u64,
+}
+
+/// Waiting of a region's threads.
+#[derive(Debug, Default)]
+pub(super) struct Idle {
+    /// By barrier or other wait (record's site; `None`: the region's end), and why.
+    pub(super) reasons: BTreeMap<(Option<u32>, NoTask), Reason>,
+    /// By record's sites of a wait and of tasks, how often it waited for a single one of these.
+    pub(super) single: BTreeMap<(u32, u32), u64>,
+}
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// A thread of the team does something else from now on.
+    Does(u32, Doing),
+    /// A wait for a single task, by its number.
+    Opens(u32),
+    Closes(u32),
+    /// A task was created, and waits for others.
+    Blocked(u32),
+    Unblocked(u32),
+    /// A task could begin.
+    Ready(u32),
+    Begun(u32),
+    /// A task that excludes others begins or ends, or waits for that.
+    Wants(u32),
+    Enters(u32),
+    Leaves(u32),
+    /// A task's code has ended, and its event has not come.
+    Awaits(u32),
+}
+
+/// A team's execution of a region.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Execution<'g> {
+    pub(super) gathered: &'g Gathered,
+    pub(super) graph: &'g Graph,
+    /// The team's number in the graph.
+    pub(super) team: u32,
+    /// The region's interval.
+    pub(super) fork: u32,
+    /// Tasks of the outermost region, by begin.
+    pub(super) instances: &'g [u32],
+}
+
+/// Adds an execution's waits.
+pub(super) fn add(of: Execution<'_>, idle: &mut Idle) {
+    let is_of_team = |s: &&super::graph::Strand| s.kind == Kind::Task && s.team == of.team;
+    if !of.graph.strands.iter().any(|s| is_of_team(&s)) {
+        return;
+    }
+    let mut events: Vec<(u64, Event)> = vec![];
+    let tasks = Tasks::new(of);
+    tasks.events(&mut events);
+    let lanes = Lanes::new(of, &tasks, &mut events);
+    for wait in lanes.waits.iter().filter(|w| w.single != NONE) {
+        if let Some(site) = wait.site {
+            *idle.single.entry((site, wait.single)).or_default() += 1;
+        }
+    }
+    // Of what happens at once on a thread the last counts.
+    events.sort_by_key(|e| e.0);
+    let mut sweep = Sweep {
+        counts: Counts::new(of.graph.strands.len()),
+        doing: vec![Doing::Nothing; lanes.threads],
+        open: vec![],
+        of,
+        tasks: &tasks,
+        lanes: &lanes,
+    };
+    let mut now = 0;
+    for (at, event) in events {
+        if at > now {
+            sweep.count(at - now, idle);
+            now = at;
+        }
+        sweep.take(event);
+    }
+}
+
+struct Sweep<'g> {
+    of: Execution<'g>,
+    tasks: &'g Tasks<'g>,
+    lanes: &'g Lanes,
+    counts: Counts,
+    doing: Vec<Doing>,
+    /// Waits for a single task.
+    open: Vec<u32>,
+}
+
+impl Sweep<'_> {
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Does(thread, doing) => self.doing[thread as usize] = doing,
+            Event::Opens(wait) => self.open.push(wait),
+            Event::Closes(wait) => self.open.retain(|&w| w != wait),
+            event => self.counts.take(self.tasks, event),
+        }
+    }
+
+    /// Gives each thread that waits a reason for this time.
+    fn count(&mut self, ticks: u64, idle: &mut Idle) {
+        let waits = |d: &Doing| match d {
+            Doing::Waits(wait) => Some(*wait),
+            _ => None,
+        };
+        let mut waiting: Vec<u32> = self.doing.iter().filter_map(waits).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let mut free = self.counts.free();
+        let mut add = |wait: u32, why: NoTask, late: u64| {
+            let at = self.lanes.waits[wait as usize].site;
+            let reason = idle.reasons.entry((at, why)).or_default();
+            reason.ticks += ticks;
+            reason.late += late;
+        };
+        if free > 0 {
+            // First those that may execute only their own, then who may execute all.
+            waiting.sort_by_key(|&w| self.lanes.waits[w as usize].strand == NONE);
+            let ready = self.counts.ready();
+            let busy = self.doing.iter().filter_map(|d| d.busy());
+            let awaited = busy.filter(|b| self.is_task(b.strand));
+            let awaited = awaited.max_by_key(|b| self.tasks.end(b.strand));
+            let awaited = awaited.map_or(ready, |b| self.tasks.site(b.strand));
+            let (mut own, mut others) = (vec![], vec![]);
+            for wait in waiting {
+                match free > 0 && self.may_take(wait) {
+                    true => {
+                        free -= 1;
+                        own.push(wait);
+                    }
+                    false => others.push(wait),
+                }
+            }
+            own.iter().for_each(|&w| add(w, NoTask::Untaken(ready), 0));
+            let (barred, rest): (Vec<u32>, Vec<u32>) = (others.into_iter())
+                .partition(|&w| free > 0 && self.lanes.waits[w as usize].strand != NONE);
+            (barred.iter()).for_each(|&w| add(w, NoTask::NotItsOwn(awaited), 0));
+            waiting = rest;
+        }
+        if waiting.is_empty() {
+            return;
+        }
+        if let Some((why, is_late)) = self.reason() {
+            let late = if is_late { ticks } else { 0 };
+            waiting.iter().for_each(|&w| add(w, why, late));
+        }
+    }
+
+    fn is_task(&self, strand: u32) -> bool {
+        self.of.graph.strands[strand as usize].kind == Kind::Task
+    }
+
+    /// Whether one of the tasks that are ready may be executed in a wait.
+    fn may_take(&self, wait: u32) -> bool {
+        let wait = &self.lanes.waits[wait as usize];
+        let [children, below] = self.counts.ready_of(wait.strand);
+        match wait.is_taskwait && self.of.graph.children_only {
+            _ if wait.strand == NONE => true,
+            true => children > 0,
+            false => below > 0,
+        }
+    }
+
+    /// Why there is no task to execute, and whether [`super::result::Idle::late_ns`] counts it.
+    fn reason(&self) -> Option<(NoTask, bool)> {
+        let busy = || self.doing.iter().filter_map(|d| d.busy());
+        if busy().next().is_none()
+            && let Some(site) = self.counts.awaited()
+        {
+            return Some((NoTask::Event(site), false));
+        }
+        if let Some(site) = self.counts.blocked() {
+            return Some((NoTask::Dependent(site), false));
+        }
+        if let Some(site) = self.counts.excluded() {
+            return Some((NoTask::Excluded(site), false));
+        }
+        if let Some(busy) = busy().find(|b| b.at_once != NONE) {
+            return Some((NoTask::AtOnce(busy.at_once), false));
+        }
+        if let Some(busy) = busy().find(|b| b.in_yield != NONE) {
+            return Some((NoTask::InYield(busy.in_yield), false));
+        }
+        // A task that creates others is a task that takes long.
+        let is_task = |strand: u32| self.is_task(strand);
+        let creator = busy().find(|b| b.creates != NONE && !is_task(b.strand));
+        if let Some(creator) = creator {
+            let why = match creator.block {
+                block if block != NONE && !creator.is_creating => NoTask::Block(block),
+                _ => NoTask::Creating(creator.creates),
+            };
+            return Some((why, false));
+        }
+        let until = |b: &&lanes::Busy| match is_task(b.strand) {
+            true => self.tasks.end(b.strand),
+            false => b.until,
+        };
+        let last = busy().max_by_key(until)?;
+        if !is_task(last.strand) {
+            let why = match last.block {
+                NONE if last.is_code => NoTask::Code,
+                NONE => return None,
+                block => NoTask::Block(block),
+            };
+            return Some((why, false));
+        }
+        let site = self.tasks.site(last.strand);
+        let is_only = busy().count() == 1;
+        let open = self.open.last().filter(|_| is_only);
+        let open = open.map(|&wait| self.lanes.waits[wait as usize]);
+        let why = match open.and_then(|wait| Some((wait.site?, wait.single))) {
+            _ if self.tasks.is_dependent(last.strand) => NoTask::Dependent(site),
+            _ if self.tasks.is_exclusive(last.strand) => NoTask::Excluded(site),
+            // A `taskwait` with `depend`.
+            Some((_, NONE)) => NoTask::Dependent(site),
+            Some((wait, tasks)) => NoTask::OneByOne { wait, tasks },
+            None => return Some((NoTask::Last(site), self.tasks.is_late(last.strand))),
+        };
+        Some((why, false))
+    }
+}
