@@ -50,7 +50,8 @@ fn main() -> ExitCode {
     let results = Mutex::new(BTreeMap::new());
     let advised = Mutex::new(vec![]);
     let judge = |number: u64| {
-        let program = Program::draw(number, &folder);
+        let mut program = Program::draw(number, &folder);
+        program.competes = is("busy");
         let Some(judged) = program.judge() else {
             return;
         };

@@ -165,7 +165,7 @@ impl Writer {
         let line = self.line(format!("#pragma omp task if(size_{number} > 1000)"));
         self.line(format!("            unit({place}, 0, 10);"));
         self.line("        }");
-        self.planted(phase, &["undeferred"], &[line]);
+        self.planted(phase, &["at-once"], &[line]);
         self.never.push("divide the tasks");
         self.close(phase, 2);
     }
@@ -186,7 +186,7 @@ impl Writer {
         self.line("}");
         self.open(phase);
         self.line(format!("        tree_{number}(0);"));
-        self.planted(phase, &["undeferred"], &[first, second]);
+        self.planted(phase, &["at-once"], &[first, second]);
         self.never
             .extend(["create several tasks before waiting", "divide the tasks"]);
         self.close(phase, 2);
