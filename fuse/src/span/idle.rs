@@ -5,6 +5,8 @@
 
 mod lanes;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 use super::gather::Gathered;
 use super::graph::{Graph, Kind};
