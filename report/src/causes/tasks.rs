@@ -22,6 +22,8 @@ pub(super) struct Reason {
     /// From 0 to 1.
     pub(super) share: f64,
     pub(super) cause: Cause,
+    /// The part of `share` that is for a task whose execution was disturbed.
+    pub(super) disturbed: f64,
     /// Tasks that the thread that waits waited for, if it was for their end.
     tasks: Option<u32>,
 }
@@ -47,17 +49,22 @@ pub(super) fn reasons(found: &Found<'_>, of: &OfRegion<'_>, at: Option<u32>) -> 
         let (why, ns) = follows(idle);
         let other = consequence(analysed, kind(analysed, idle));
         let (other, part) = other.map_or((why, 0.0), |(other, part)| (follows(other).0, part));
-        [(why, ns * (1.0 - part)), (other, ns * part)]
+        let disturbed = idle.disturbed_ns as f64 * (1.0 - part);
+        [(why, ns * (1.0 - part), disturbed), (other, ns * part, 0.0)]
     });
-    for (why, ns) in parts.filter(|(_, ns)| *ns > 0.0) {
-        let share = ns / all as f64;
+    for (why, ns, disturbed_ns) in parts.filter(|part| part.1 > 0.0) {
+        let (share, disturbed) = (ns / all as f64, disturbed_ns / all as f64);
         let cause = cause(found, of, analysed, why);
         let same = |r: &&mut Reason| r.cause == cause;
         match reasons.iter_mut().find(same) {
-            Some(known) => known.share += share,
+            Some(known) => {
+                known.share += share;
+                known.disturbed += disturbed;
+            }
             None => reasons.push(Reason {
                 share,
                 cause,
+                disturbed,
                 tasks: match why {
                     NoTask::Untaken(site) | NoTask::NotItsOwn(site) | NoTask::Last(site) => {
                         Some(site)

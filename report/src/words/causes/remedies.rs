@@ -55,6 +55,10 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::FewTasks { mean_s: None, .. } | Cause::UnevenTasks { mean_s: None, .. } => {
             return None;
         }
+        // Pieces of these would cost more than they do.
+        Cause::UnevenTasks {
+            mean_s: Some(mean), ..
+        } if *mean < TINY_S => return None,
         Cause::FewTasks {
             began_late: true, ..
         }
