@@ -78,9 +78,6 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::UntakenTasks {
             mean_s: Some(mean), ..
         } if *mean < SHORT_S => "create larger tasks, or create them on several threads",
-        Cause::UntakenTasks { .. } if has_processors(report) => {
-            "let threads that wait stay awake (OMP_WAIT_POLICY=active)"
-        }
         Cause::UntakenTasks { .. } => return None,
         Cause::AtOnce { in_yield: true, .. } => "create them without taskyield",
         Cause::AtOnce { .. } => "check the conditions of its if and final clauses",
@@ -135,12 +132,6 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         }
     };
     Some(text.to_owned())
-}
-
-/// Whether each thread had a processor, so that one that waits takes none from others.
-fn has_processors(report: &Report) -> bool {
-    let running = report.running.as_ref();
-    running.is_some_and(|r| r.processors.is_some_and(|n| r.threads as f64 <= n) && !r.is_starved)
 }
 
 /// What helps where so many processors are too few for the threads.
