@@ -5,6 +5,8 @@
 
 mod lanes;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 use super::gather::Gathered;
 use super::graph::{Graph, Kind};
@@ -20,7 +22,12 @@ pub(super) struct Reason {
     pub(super) ticks: u64,
     /// See [`super::result::Idle::late_ns`].
     pub(super) late: u64,
+    /// See [`super::result::Idle::disturbed_ns`].
+    pub(super) disturbed: u64,
 }
+
+/// Neither late nor disturbed.
+const PLAIN: [bool; 2] = [false; 2];
 
 /// Waiting of a region's threads.
 #[derive(Debug, Default)]
@@ -132,11 +139,12 @@ impl Sweep<'_> {
             return;
         }
         let mut free = self.counts.free();
-        let mut add = |wait: u32, why: NoTask, late: u64| {
+        let mut add = |wait: u32, why: NoTask, [late, disturbed]: [bool; 2]| {
             let at = self.lanes.waits[wait as usize].site;
             let reason = idle.reasons.entry((at, why)).or_default();
             reason.ticks += ticks;
-            reason.late += late;
+            reason.late += if late { ticks } else { 0 };
+            reason.disturbed += if disturbed { ticks } else { 0 };
         };
         if free > 0 {
             // First those that may execute only their own, then who may execute all.
@@ -156,18 +164,18 @@ impl Sweep<'_> {
                     false => others.push(wait),
                 }
             }
-            own.iter().for_each(|&w| add(w, NoTask::Untaken(ready), 0));
+            own.iter()
+                .for_each(|&w| add(w, NoTask::Untaken(ready), PLAIN));
             let (barred, rest): (Vec<u32>, Vec<u32>) = (others.into_iter())
                 .partition(|&w| free > 0 && self.lanes.waits[w as usize].strand != NONE);
-            (barred.iter()).for_each(|&w| add(w, NoTask::NotItsOwn(awaited), 0));
+            (barred.iter()).for_each(|&w| add(w, NoTask::NotItsOwn(awaited), PLAIN));
             waiting = rest;
         }
         if waiting.is_empty() {
             return;
         }
-        if let Some((why, is_late)) = self.reason() {
-            let late = if is_late { ticks } else { 0 };
-            waiting.iter().for_each(|&w| add(w, why, late));
+        if let Some((why, of_last)) = self.reason() {
+            waiting.iter().for_each(|&w| add(w, why, of_last));
         }
     }
 
@@ -186,25 +194,25 @@ impl Sweep<'_> {
         }
     }
 
-    /// Why there is no task to execute, and whether [`super::result::Idle::late_ns`] counts it.
-    fn reason(&self) -> Option<(NoTask, bool)> {
+    /// Why there is no task to execute, and whether [`super::result::Idle::late_ns`] and `disturbed_ns` count it.
+    fn reason(&self) -> Option<(NoTask, [bool; 2])> {
         let busy = || self.doing.iter().filter_map(|d| d.busy());
         if busy().next().is_none()
             && let Some(site) = self.counts.awaited()
         {
-            return Some((NoTask::Event(site), false));
+            return Some((NoTask::Event(site), PLAIN));
         }
         if let Some(site) = self.counts.blocked() {
-            return Some((NoTask::Dependent(site), false));
+            return Some((NoTask::Dependent(site), PLAIN));
         }
         if let Some(site) = self.counts.excluded() {
-            return Some((NoTask::Excluded(site), false));
+            return Some((NoTask::Excluded(site), PLAIN));
         }
         if let Some(busy) = busy().find(|b| b.at_once != NONE) {
-            return Some((NoTask::AtOnce(busy.at_once), false));
+            return Some((NoTask::AtOnce(busy.at_once), PLAIN));
         }
         if let Some(busy) = busy().find(|b| b.in_yield != NONE) {
-            return Some((NoTask::InYield(busy.in_yield), false));
+            return Some((NoTask::InYield(busy.in_yield), PLAIN));
         }
         // A task that creates others is a task that takes long.
         let is_task = |strand: u32| self.is_task(strand);
@@ -214,7 +222,7 @@ impl Sweep<'_> {
                 block if block != NONE && !creator.is_creating => NoTask::Block(block),
                 _ => NoTask::Creating(creator.creates),
             };
-            return Some((why, false));
+            return Some((why, PLAIN));
         }
         let until = |b: &&lanes::Busy| match is_task(b.strand) {
             true => self.tasks.end(b.strand),
@@ -227,7 +235,7 @@ impl Sweep<'_> {
                 NONE => return None,
                 block => NoTask::Block(block),
             };
-            return Some((why, false));
+            return Some((why, PLAIN));
         }
         let site = self.tasks.site(last.strand);
         let is_only = busy().count() == 1;
@@ -239,8 +247,12 @@ impl Sweep<'_> {
             // A `taskwait` with `depend`.
             Some((_, NONE)) => NoTask::Dependent(site),
             Some((wait, tasks)) => NoTask::OneByOne { wait, tasks },
-            None => return Some((NoTask::Last(site), self.tasks.is_late(last.strand))),
+            None => {
+                let last = last.strand;
+                let of_last = [self.tasks.is_late(last), self.tasks.is_disturbed(last)];
+                return Some((NoTask::Last(site), of_last));
+            }
         };
-        Some((why, false))
+        Some((why, PLAIN))
     }
 }

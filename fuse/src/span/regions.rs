@@ -489,6 +489,7 @@ impl Process<'_> {
                 why: placed,
                 ns: self.clock.length(reason.ticks),
                 late_ns: self.clock.length(reason.late),
+                disturbed_ns: self.clock.length(reason.disturbed),
                 times: times.unwrap_or(0),
             };
             let same = |i: &&mut Idle| (i.at, i.why) == (more.at, more.why);
@@ -496,6 +497,7 @@ impl Process<'_> {
                 Some(known) => {
                     known.ns += more.ns;
                     known.late_ns += more.late_ns;
+                    known.disturbed_ns += more.disturbed_ns;
                     known.times += more.times;
                 }
                 None => region.idle.push(more),

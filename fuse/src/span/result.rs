@@ -200,6 +200,8 @@ pub struct Idle {
     pub ns: u64,
     /// Of [`NoTask::Last`] the part for a task that had waited behind shorter ones.
     pub late_ns: u64,
+    /// ... and the part for a task whose execution was disturbed ([`ompfuse_format::record::Interval::disturbed`]).
+    pub disturbed_ns: u64,
     /// Of [`NoTask::OneByOne`] the number of such waits.
     pub times: u64,
 }

@@ -122,11 +122,11 @@ const SITES: &[(Construct, u64)] = &[
     (Construct::Single, 0x70),
 ];
 const LOOP: u32 = 1;
-const TASK: u32 = 2;
-const TASKWAIT: u32 = 3;
+pub(super) const TASK: u32 = 2;
+pub(super) const TASKWAIT: u32 = 3;
 const BARRIER: u32 = 4;
 const CRITICAL: u32 = 5;
-const SINGLE: u32 = 6;
+pub(super) const SINGLE: u32 = 6;
 
 fn analysed(threads: Vec<FakeThread>) -> (Analysis, Summary) {
     let mut fake = FakeRun::new(SITES, &[]);
@@ -138,7 +138,10 @@ fn analysed(threads: Vec<FakeThread>) -> (Analysis, Summary) {
 }
 
 /// A region on threads whose parts these are; each is given its thread, and the region's node.
-fn region(team: usize, part: impl Fn(usize, &mut FakeThread, u64)) -> (Analysis, Summary) {
+pub(super) fn region(
+    team: usize,
+    part: impl Fn(usize, &mut FakeThread, u64),
+) -> (Analysis, Summary) {
     let mut threads: Vec<FakeThread> = (0..team)
         .map(|t| FakeThread::new(t as u32, 0, BEGIN))
         .collect();
@@ -216,7 +219,7 @@ fn task(thread: &mut FakeThread, parent: u64, rank: i64, body: &dyn Fn(&mut Fake
 }
 
 /// Tasks that wait for each other's end: created first, executed in the `taskwait`.
-fn tasks_and_wait(
+pub(super) fn tasks_and_wait(
     thread: &mut FakeThread,
     parent: u64,
     count: i64,

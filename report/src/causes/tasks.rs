@@ -12,6 +12,8 @@ const ENOUGH: f64 = 2.0;
 const CREATING: f64 = 0.6;
 /// If deferring tasks doesn't make the span shorter than this share of it, executing them at once costs nothing.
 const SHORTER: f64 = 0.8;
+/// At most so many times as long as tasks are left alone, threads have too few because of that.
+const FOLLOWS: f64 = 4.0;
 /// From this share on, the last tasks could have begun earlier.
 const LATE: f64 = 0.25;
 
@@ -20,6 +22,8 @@ pub(super) struct Reason {
     /// From 0 to 1.
     pub(super) share: f64,
     pub(super) cause: Cause,
+    /// The part of `share` that is for a task whose execution was disturbed.
+    pub(super) disturbed: f64,
     /// Tasks that the thread that waits waited for, if it was for their end.
     tasks: Option<u32>,
 }
@@ -40,16 +44,27 @@ pub(super) fn reasons(found: &Found<'_>, of: &OfRegion<'_>, at: Option<u32>) -> 
     let here = || analysed.idle.iter().filter(|i| i.at == at);
     let all: u64 = here().map(|i| i.ns).sum();
     let mut reasons: Vec<Reason> = vec![];
-    for idle in here().filter(|i| i.ns > 0) {
-        let share = idle.ns as f64 / all as f64;
-        let why = root(analysed, idle);
+    let follows = |idle: &Idle| (root(analysed, idle), idle.ns as f64);
+    let parts = here().filter(|i| i.ns > 0).flat_map(|idle| {
+        let (why, ns) = follows(idle);
+        let other = consequence(analysed, kind(analysed, idle));
+        let (other, part) = other.map_or((why, 0.0), |(other, part)| (follows(other).0, part));
+        let disturbed = idle.disturbed_ns as f64 * (1.0 - part);
+        [(why, ns * (1.0 - part), disturbed), (other, ns * part, 0.0)]
+    });
+    for (why, ns, disturbed_ns) in parts.filter(|part| part.1 > 0.0) {
+        let (share, disturbed) = (ns / all as f64, disturbed_ns / all as f64);
         let cause = cause(found, of, analysed, why);
         let same = |r: &&mut Reason| r.cause == cause;
         match reasons.iter_mut().find(same) {
-            Some(known) => known.share += share,
+            Some(known) => {
+                known.share += share;
+                known.disturbed += disturbed;
+            }
             None => reasons.push(Reason {
                 share,
                 cause,
+                disturbed,
                 tasks: match why {
                     NoTask::Untaken(site) | NoTask::NotItsOwn(site) | NoTask::Last(site) => {
                         Some(site)
@@ -60,6 +75,28 @@ pub(super) fn reasons(found: &Found<'_>, of: &OfRegion<'_>, at: Option<u32>) -> 
         }
     }
     reasons
+}
+
+/// Whoever leaves tasks alone has too few of them later; and who would have too few anyway loses nothing by that. Which of both it is tells the
+/// time that the region would take if tasks were taken at once. Of the waits for this reason: the other reason, and its part, from 0 to 1.
+fn consequence(analysed: &RegionAnalysis, of: Kind) -> Option<(&Idle, f64)> {
+    let largest = |of: Kind| analysed.idle.iter().find(|i| kind(analysed, i) == of);
+    let ns = |of: Kind| {
+        let these = analysed.idle.iter().filter(|i| kind(analysed, i) == of);
+        these.map(|i| i.ns).sum::<u64>() as f64
+    };
+    let (untaken, last) = (ns(Kind::Untaken), ns(Kind::Last));
+    if analysed.modelled_ns == 0 || untaken == 0.0 || last == 0.0 {
+        return None;
+    }
+    let longer = analysed.wall_ns.saturating_sub(analysed.modelled_ns);
+    let most = (untaken + last).min((1.0 + FOLLOWS) * untaken);
+    let cost = ((longer * analysed.team) as f64).min(most);
+    match of {
+        Kind::Last if cost > untaken => Some((largest(Kind::Untaken)?, (cost - untaken) / last)),
+        Kind::Untaken if cost < untaken => Some((largest(Kind::Last)?, 1.0 - cost / untaken)),
+        _ => None,
+    }
 }
 
 /// The reason that this one is told as: the region's largest of its kind, or what makes the tasks few.

@@ -173,3 +173,64 @@ fn what_may_lack_a_processor_or_not_has_no_known_cause() {
     let third = Lacking::of(0.4, &mut budget);
     assert_eq!((third.sure_s, third.perhaps_s), (0.0, 0.0));
 }
+
+const OF_TASKS: &[(Construct, u64)] = &[
+    (Construct::Parallel, 0x10),
+    (Construct::Single, 0x20),
+    (Construct::Task, 0x30),
+];
+
+/// Two threads, of which one executes ten tasks of a millisecond, each in its own creation.
+#[test]
+fn tasks_that_their_creator_executes_at_once_are_told() {
+    let mut threads: Vec<FakeThread> = (0..2).map(|t| FakeThread::new(t, 0, BEGIN)).collect();
+    let region = threads[0].node();
+    let root = FakeThread::root();
+    threads[0].begin(Construct::Parallel, 0, region, root, Step::Ranked, 1);
+    threads[0].record_node(Construct::Parallel, 0, region, root, Step::Ranked, 1);
+    for (tid, thread) in (0..).zip(&mut threads) {
+        thread.begin(Construct::ImplicitTask, 0, 0, region, Step::None, tid);
+        if tid == 0 {
+            let single = thread.node();
+            thread.begin(Construct::Single, 1, single, region, Step::Ranked, 1);
+            thread.record_node(Construct::Single, 1, single, region, Step::Ranked, 1);
+            for rank in 1..=10 {
+                thread.begin(Construct::TaskCreate, 2, 0, single, Step::None, 0);
+                let task = thread.node();
+                thread.begin(Construct::Task, 2, task, single, Step::Ranked, rank);
+                thread.record_node(Construct::Task, 2, task, single, Step::Ranked, rank);
+                thread.work(1_000_000);
+                thread.end(0);
+                thread.end(0);
+            }
+            thread.end(0);
+        }
+        thread.end(tid as u64);
+    }
+    let end = threads[0].now;
+    threads[1].until(end);
+    threads[0].end(2);
+    let mut fake = FakeRun::new(OF_TASKS, &[]);
+    fake.process(7, BEGIN, threads, true);
+    let report = fake.with_files(|files| {
+        let mut summary = Summary::of_run("run", &Run::read(files));
+        summary.analysis = Some(Analysis::of_files(files, &summary));
+        Report::new(&summary)
+    });
+    let loss = &report.losses[0];
+    let Cause::AtOnce {
+        parallelism,
+        in_yield,
+        ..
+    } = loss.cause
+    else {
+        panic!("{:?}", report.losses);
+    };
+    assert_eq!((parallelism, in_yield), (Some(1.0), false));
+    assert!((loss.seconds - 10e-3).abs() < 1e-6, "{loss:?}");
+    let told = crate::words::cause(&report, loss);
+    assert!(told.contains("executes them at once"), "{told}");
+    assert!(told.ends_with("so 1.00 threads are busy at most"), "{told}");
+    let advice = crate::words::remedy(&report, loss).expect("an advice");
+    assert!(advice.contains("if and final"), "{advice}");
+}

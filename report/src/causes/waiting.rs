@@ -77,7 +77,8 @@ fn at_barrier(found: &mut Found<'_>, of: &OfRegion<'_>, barrier: Option<u32>, se
                 found.add(LossKind::Waiting, of.region, seconds, cause);
             }
             for reason in reasons {
-                let seconds = seconds * reason.share;
+                let interrupted = found.interrupted(seconds * reason.disturbed);
+                let seconds = seconds * reason.share - interrupted;
                 found.add(LossKind::Waiting, of.region, seconds, reason.cause);
             }
             continue;
@@ -155,12 +156,14 @@ fn for_tasks(found: &mut Found<'_>, of: &OfRegion<'_>) {
             found.add(LossKind::TaskWait, of.region, seconds, Cause::Unknown);
         }
         for reason in reasons {
+            let interrupted = found.interrupted(seconds * reason.disturbed);
+            let seconds = seconds * reason.share - interrupted;
             let tiny = reason.tiny(found);
             let (kind, cause) = match tiny {
                 Some(tiny) => (LossKind::Creation, tiny),
                 None => (LossKind::TaskWait, reason.cause),
             };
-            found.add(kind, of.region, seconds * reason.share, cause);
+            found.add(kind, of.region, seconds, cause);
         }
     }
 }

@@ -95,6 +95,7 @@ mod elf_forms;
 mod errors;
 mod events;
 mod executions;
+mod few_tasks;
 mod first_steps;
 mod fixtures;
 mod foreign;

@@ -25,6 +25,7 @@ struct Task {
     /// It was executed where it was created.
     is_inline: bool,
     is_detached: bool,
+    is_disturbed: bool,
 }
 
 /// The tasks of a team, by strand.
@@ -47,11 +48,16 @@ pub(super) struct Tasks<'g> {
 impl<'g> Tasks<'g> {
     pub(super) fn new(of: Execution<'g>) -> Tasks<'g> {
         let (recs, strands) = (&of.gathered.recs, &of.graph.strands);
-        let mut times: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+        let mut times: FxHashMap<u32, (u64, u64, bool)> = FxHashMap::default();
         for &at in of.instances {
             let rec = &recs[at as usize];
-            let (begin, end) = times.entry(rec.node).or_insert((rec.t0, rec.t1));
-            (*begin, *end) = (rec.t0.min(*begin), rec.t1.max(*end));
+            let known = times.entry(rec.node).or_insert((rec.t0, rec.t1, false));
+            let (begin, end, is_disturbed) = *known;
+            *known = (
+                rec.t0.min(begin),
+                rec.t1.max(end),
+                rec.disturbed || is_disturbed,
+            );
         }
         let mut all = vec![Task::default(); strands.len()];
         let (mut of_node, mut children) = (FxHashMap::default(), FxHashMap::default());
@@ -62,7 +68,7 @@ impl<'g> Tasks<'g> {
             let (Kind::Task, Some(rec)) = (strand.kind, rec) else {
                 continue;
             };
-            let Some(&(begin, end)) = times.get(&rec.node) else {
+            let Some(&(begin, end, is_disturbed)) = times.get(&rec.node) else {
                 continue;
             };
             of_node.insert(rec.node, at);
@@ -81,6 +87,7 @@ impl<'g> Tasks<'g> {
                 end,
                 is_on_record: strand.team == of.team,
                 is_inline: false,
+                is_disturbed,
                 is_detached: depends.is_some_and(|d| d.flags & DETACHED != 0),
             };
             if let Some(creator) = strands.get(strand.creator as usize) {
@@ -210,6 +217,11 @@ impl<'g> Tasks<'g> {
         let others = self.begun[to].1 - self.begun[from].1;
         let mean = others / (to - from).max(1) as u64;
         to > from && task.begin - task.ready > length / LATE && length > mean + mean / 2
+    }
+
+    /// See [`ompfuse_format::record::Interval::disturbed`].
+    pub(super) fn is_disturbed(&self, strand: u32) -> bool {
+        self.all[strand as usize].is_disturbed
     }
 
     /// Whether it depends on others.

@@ -55,6 +55,10 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::FewTasks { mean_s: None, .. } | Cause::UnevenTasks { mean_s: None, .. } => {
             return None;
         }
+        // Pieces of these would cost more than they do.
+        Cause::UnevenTasks {
+            mean_s: Some(mean), ..
+        } if *mean < TINY_S => return None,
         Cause::FewTasks {
             began_late: true, ..
         }
@@ -74,9 +78,6 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::UntakenTasks {
             mean_s: Some(mean), ..
         } if *mean < SHORT_S => "create larger tasks, or create them on several threads",
-        Cause::UntakenTasks { .. } if has_processors(report) => {
-            "let threads that wait stay awake (OMP_WAIT_POLICY=active)"
-        }
         Cause::UntakenTasks { .. } => return None,
         Cause::AtOnce { in_yield: true, .. } => "create them without taskyield",
         Cause::AtOnce { .. } => "check the conditions of its if and final clauses",
@@ -136,12 +137,6 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         }
     };
     Some(text.to_owned())
-}
-
-/// Whether each thread had a processor, so that one that waits takes none from others.
-fn has_processors(report: &Report) -> bool {
-    let running = report.running.as_ref();
-    running.is_some_and(|r| r.processors.is_some_and(|n| r.threads as f64 <= n) && !r.is_starved)
 }
 
 /// What helps where a program has more threads than processors; `None`: nothing that can't make it slower.
