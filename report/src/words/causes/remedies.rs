@@ -96,9 +96,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::NoProcessor { sharing: None, .. } => return None,
         Cause::NoProcessor { .. } => "give the program processors of its own",
         // More of them would share as many processors.
-        Cause::SmallerTeam { .. } if report.running.as_ref().is_some_and(Running::is_crowded) => {
-            return None;
-        }
+        Cause::SmallerTeam { .. } if lacks_processors(report) => return None,
         Cause::SmallerTeam { .. } => {
             "let its team have more threads (num_threads, if, OMP_DYNAMIC)"
         }
@@ -110,6 +108,13 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         }
     };
     Some(text.to_owned())
+}
+
+/// Whether there are more threads than processors, and that costs time.
+fn lacks_processors(report: &Report) -> bool {
+    let is_lacking = |l: &Loss| matches!(l.cause, Cause::NoProcessor { .. });
+    let is_crowded = report.running.as_ref().is_some_and(Running::is_crowded);
+    is_crowded && report.losses.iter().any(is_lacking)
 }
 
 /// What helps where a program has more threads than processors; `None`: nothing that can't make it slower.
