@@ -45,7 +45,10 @@ pub(crate) fn losses(
         summary,
         ids,
         losses: vec![],
-        queues: Found::queues(account, queues(summary)),
+        queues: match report.running {
+            Some(_) => Found::queues(account, queues(summary)),
+            None => Queues::default(), // too little is known to tell a part from the rest
+        },
     };
     outside::add(&mut found, scaling);
     communication::outside(&mut found);
