@@ -216,7 +216,7 @@ impl Lacking {
 impl Found<'_> {
     /// What threads without a processor cost, if it is a large part of all time: else late threads and slow starts are the program's.
     fn queues(account: &Account, queues: Queues) -> Queues {
-        match queues.is_full || queues.all as f64 >= CROWDED * account.available_ns as f64 {
+        match queues.is_crowded || queues.all as f64 >= CROWDED * account.available_ns as f64 {
             true => queues,
             false => Queues::default(),
         }

@@ -316,8 +316,8 @@ fn sums(summary: &Summary) -> (u64, u64) {
 pub(crate) struct Queues {
     /// All the time that threads were so, as far as it is known.
     pub(crate) all: u64,
-    /// The program's own threads used all processors meanwhile.
-    pub(crate) is_full: bool,
+    /// More threads than processors used most of these, whatever is known of that time.
+    pub(crate) is_crowded: bool,
     /// The least of it in starting and ending regions, and the most.
     pub(crate) around: [u64; 2],
     /// How long others waited for them: at least, and at most.
@@ -350,8 +350,10 @@ pub(crate) fn queues(summary: &Summary) -> Queues {
         // The slowest waits for nobody.
         queues.delays[1] = queues.delays[1].saturating_sub(at_most);
     }
-    if is_full(summary) {
-        queues.is_full = true;
+    let used = used_by_many(summary);
+    let is_unknown = summary.accounts.iter().any(|a| a.queued_ns.is_none());
+    queues.is_crowded = used >= FULL || is_unknown && used >= MUCH_USED;
+    if used >= FULL {
         queues.around[0] = queues.around[1];
         queues.delays[0] = queues.delays[1];
     }
@@ -361,11 +363,14 @@ pub(crate) fn queues(summary: &Summary) -> Queues {
 /// From this share of the processors' time on, the program's own threads had them all the time that others of them wanted one.
 const FULL: f64 = 0.9;
 
-/// Whether more threads than processors used these all the time in parallel regions: then who is late or slow there had none, unless
-/// it has more to compute.
-fn is_full(summary: &Summary) -> bool {
+/// From this share on they may have lacked some for long, where nothing is known of threads that have ended.
+const MUCH_USED: f64 = 0.5;
+
+/// Share of the processors' time in parallel regions that more threads than processors used there; 0: there aren't more, or it isn't
+/// known. If that is all, who is late or slow there had no processor, unless it has more to compute.
+fn used_by_many(summary: &Summary) -> f64 {
     let Some(n) = summary.processors else {
-        return false;
+        return 0.0;
     };
     let used_ns = summary
         .region_parts
@@ -374,7 +379,10 @@ fn is_full(summary: &Summary) -> bool {
         .sum::<Option<u64>>();
     let all_ns = n * summary.parallel_ns as f64;
     let (threads, _) = at_once(summary);
-    threads as f64 > n && all_ns > 0.0 && used_ns.is_some_and(|ns| ns as f64 >= FULL * all_ns)
+    let is_known = threads as f64 > n && all_ns > 0.0;
+    used_ns
+        .filter(|_| is_known)
+        .map_or(0.0, |ns| ns as f64 / all_ns)
 }
 
 /// How much less processor time the threads of the parallel region at a site used in it than the one that used most, in nanoseconds:

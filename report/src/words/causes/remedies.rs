@@ -2,7 +2,7 @@
 
 use super::percent;
 use crate::causes::TINY_S;
-use crate::model::{Better, Cause, FewerThreads, Loss, Report, Running, Sharing};
+use crate::model::{Better, Cause, FewerThreads, Loss, Report, Sharing};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
 
@@ -110,11 +110,13 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Whether there are more threads than processors, and that costs time.
+/// From this share of the work on, threads that sleep need no processor each.
+const ASLEEP: f64 = 0.5;
+
+/// Whether there are more threads than processors, and they compute.
 fn lacks_processors(report: &Report) -> bool {
-    let is_lacking = |l: &Loss| matches!(l.cause, Cause::NoProcessor { .. });
-    let is_crowded = report.running.as_ref().is_some_and(Running::is_crowded);
-    is_crowded && report.losses.iter().any(is_lacking)
+    let running = report.running.as_ref();
+    running.is_some_and(|r| r.is_crowded() && r.asleep_share() < ASLEEP)
 }
 
 /// What helps where a program has more threads than processors; `None`: nothing that can't make it slower.
