@@ -89,11 +89,10 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         }
         Cause::ShortRegions { .. } => "run longer, because this is paid once",
         Cause::NoProcessor {
-            sharing: Some(Sharing::Own),
+            sharing: Some(Sharing::Own) | None,
             limit,
             ..
         } => return more_processors(report, *limit),
-        Cause::NoProcessor { sharing: None, .. } => return None,
         Cause::NoProcessor { .. } => "give the program processors of its own",
         // More of them would share as many processors.
         Cause::SmallerTeam { .. } if lacks_processors(report) => return None,
