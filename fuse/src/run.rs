@@ -195,7 +195,8 @@ pub struct ThreadAccount {
     /// How long its records were completed, from `end_ns` on. 0 for a thread that the process's end has ended: it is told there.
     #[serde(default)]
     pub completed_ns: u64,
-    /// Time from `begin_ns` to `end_ns` in which it was ready to run and had no processor, in nanoseconds. `None`: the kernel doesn't tell.
+    /// Time from `begin_ns` to `end_ns` in which it was ready to run and had no processor, in nanoseconds. `None`: it ended before its
+    /// process, or the kernel doesn't tell.
     #[serde(default)]
     pub queued_ns: Option<u64>,
     /// Time before `begin_ns` in which it was ready to run and had no processor. `None`: not known.

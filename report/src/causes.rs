@@ -47,7 +47,10 @@ pub(crate) fn losses(
         summary,
         ids,
         losses: vec![],
-        queues: Found::queues(account, queues(summary)),
+        queues: match report.running {
+            Some(_) => Found::queues(account, queues(summary)),
+            None => Queues::default(), // too little is known to tell a part from the rest
+        },
     };
     outside::add(&mut found, scaling);
     communication::outside(&mut found);
@@ -215,7 +218,7 @@ impl Lacking {
 impl Found<'_> {
     /// What threads without a processor cost, if it is a large part of all time: else late threads and slow starts are the program's.
     fn queues(account: &Account, queues: Queues) -> Queues {
-        match queues.all as f64 >= CROWDED * account.available_ns as f64 {
+        match queues.is_crowded || queues.all as f64 >= CROWDED * account.available_ns as f64 {
             true => queues,
             false => Queues::default(),
         }

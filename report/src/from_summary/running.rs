@@ -20,6 +20,9 @@ const FEW_TAKEN: f64 = 0.1;
 /// From this share on it is them alone.
 const MOST_TAKEN: f64 = 0.5;
 
+/// A thread's life of which the end is not known, in nanoseconds.
+const MOST: u64 = u64::MAX / 4;
+
 /// What is known of a thread's time, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Times {
@@ -30,9 +33,11 @@ struct Times {
     work: u64,
     /// Starting and ending them.
     around: u64,
-    /// Having a processor, and ready without one.
+    /// Having a processor, and ready without one, at least.
     ran: u64,
     queued: u64,
+    /// The latter at most.
+    queued_most: u64,
     /// Ready without one before its recording, of a thread that a team has begun with: its start takes as long.
     before: u64,
 }
@@ -45,23 +50,28 @@ impl Times {
 
     /// The least of its work in which it was neither: it slept by its own choice.
     fn asleep(self) -> u64 {
-        self.work.saturating_sub(self.ran + self.queued)
+        self.work
+            .saturating_sub(self.ran.saturating_add(self.queued_most))
     }
 }
 
-/// Of each thread; `None`: it is not known of all of them.
+/// Of each thread; `None`: the kernel tells of none.
 fn times(summary: &Summary) -> Option<Vec<Times>> {
+    summary.accounts.iter().find(|a| a.queued_ns.is_some())?;
     let of = |a: &ThreadAccount| {
-        Some(Times {
+        // Of threads that ended before the program nothing is known at their end.
+        let life = a.total_ns.map_or(MOST, |ns| ns + a.ours_ns);
+        Times {
             process: a.process,
-            life: a.total_ns? + a.ours_ns,
-            queued: a.queued_ns?,
-            ran: a.ran_ns?,
+            life,
+            queued: a.queued_ns.unwrap_or(0),
+            queued_most: a.queued_ns.unwrap_or(life),
+            ran: a.ran_ns.unwrap_or(0),
             before: a.queued_before_ns.filter(|_| !a.root).unwrap_or(0),
             ..Times::default()
-        })
+        }
     };
-    let mut all: Vec<Times> = summary.accounts.iter().map(of).collect::<Option<_>>()?;
+    let mut all: Vec<Times> = summary.accounts.iter().map(of).collect();
     let work = summary.regions.iter().filter(|r| of_work(r));
     for stat in work {
         for (&thread, &ns) in stat.threads.thread.iter().zip(&stat.threads.own_ns) {
@@ -114,12 +124,15 @@ pub(super) fn running(summary: &Summary) -> Option<Running> {
         is_starved: share(without).is_some_and(|share| share >= STARVED),
     };
     if let Some(n) = running.processors.filter(|&n| n > 0.0) {
-        let ran = sum(|t| t.ran).map(|ns| ns as f64 * NS);
-        let own_s = own_s(summary);
-        running.used = ran
-            .filter(|_| own_s > 0.0)
-            .map(|ran| (ran / (n * own_s)).min(1.0));
-        running.taken = taken(summary, &running, n);
+        let all_s = n * own_s(summary);
+        let share = |ns: u64| (all_s > 0.0).then(|| (ns as f64 * NS / all_s).min(1.0));
+        let ran = summary.accounts.iter().map(|a| a.ran_ns);
+        running.used = ran.sum::<Option<u64>>().and_then(share);
+        // Of threads that have ended there is what they used in regions.
+        let in_regions = summary.region_parts.iter().map(|p| p.processor_ns);
+        let in_regions = in_regions.sum::<Option<u64>>();
+        let at_least = running.used.or_else(|| in_regions.and_then(share));
+        running.taken = taken(summary, &running, at_least, n);
     }
     running.sharing = sharing(&running);
     running.fewer = fewer(summary, &running, times.as_deref().unwrap_or(&[]));
@@ -136,8 +149,8 @@ fn own_s(summary: &Summary) -> f64 {
 }
 
 /// The most that other programs had of the processors, as a share of their time.
-fn taken(summary: &Summary, running: &Running, n: f64) -> Option<f64> {
-    let left = running.used.map(|used| 1.0 - used);
+fn taken(summary: &Summary, running: &Running, used: Option<f64>, n: f64) -> Option<f64> {
+    let left = used.map(|used| 1.0 - used);
     let duration_s = summary.runs.first().and_then(|r| r.duration_s);
     // Where threads are bound, others may have had other processors. What a quota is too little for nobody else has.
     let of_all = !matches!(
@@ -189,7 +202,7 @@ fn fewer(summary: &Summary, running: &Running, times: &[Times]) -> Option<FewerT
     let is_alone = taken.is_some_and(|t| t <= NOTHING_TAKEN);
     let at_work = times.iter().filter(|t| t.work > 0);
     let (used, life) = at_work.fold((0, 0), |(used, life), t| {
-        (used + t.ran + t.queued, life + t.life)
+        (used + t.ran + t.queued, t.life.saturating_add(life))
     });
     // Who isn't running while it works either has no processor, or sleeps.
     let slept_s = running.not_running_s - running.without_processor_s.unwrap_or(0.0);
@@ -301,8 +314,10 @@ fn sums(summary: &Summary) -> (u64, u64) {
 /// What part of the losses that come of late or slow threads is due to threads that were ready and had no processor, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Queues {
-    /// All of it: what they are at most.
+    /// All the time that threads were so, as far as it is known.
     pub(crate) all: u64,
+    /// More threads than processors used most of these, whatever is known of that time.
+    pub(crate) is_crowded: bool,
     /// The least of it in starting and ending regions, and the most.
     pub(crate) around: [u64; 2],
     /// How long others waited for them: at least, and at most.
@@ -322,20 +337,23 @@ pub(crate) fn queues(summary: &Summary) -> Queues {
     for all in by_process.values() {
         let busy = |t: &Times| t.work + t.around;
         let least = |t: &Times| t.without(busy(t));
-        let most = |t: &Times| (t.queued + t.before).min(busy(t));
+        let most = |t: &Times| (t.queued_most + t.before).min(busy(t));
         let slowest = all.iter().map(least).max().unwrap_or(0);
         let at_most = all.iter().map(most).max().unwrap_or(0);
         for t in all.iter().filter(|t| busy(t) > 0) {
             queues.all += t.queued + t.before;
             queues.around[0] += least(t).saturating_sub(t.without(t.work));
-            queues.around[1] += (t.queued + t.before).min(t.around);
+            queues.around[1] += (t.queued_most + t.before).min(t.around);
             queues.delays[0] += slowest.saturating_sub(most(t));
             queues.delays[1] += at_most;
         }
         // The slowest waits for nobody.
         queues.delays[1] = queues.delays[1].saturating_sub(at_most);
     }
-    if is_full(summary) {
+    let used = used_by_many(summary);
+    let is_unknown = summary.accounts.iter().any(|a| a.queued_ns.is_none());
+    queues.is_crowded = used >= FULL || is_unknown && used >= MUCH_USED;
+    if used >= FULL {
         queues.around[0] = queues.around[1];
         queues.delays[0] = queues.delays[1];
     }
@@ -345,11 +363,14 @@ pub(crate) fn queues(summary: &Summary) -> Queues {
 /// From this share of the processors' time on, the program's own threads had them all the time that others of them wanted one.
 const FULL: f64 = 0.9;
 
-/// Whether more threads than processors used these all the time in parallel regions: then who is late or slow there had none, unless
-/// it has more to compute.
-fn is_full(summary: &Summary) -> bool {
+/// From this share on they may have lacked some for long, where nothing is known of threads that have ended.
+const MUCH_USED: f64 = 0.5;
+
+/// Share of the processors' time in parallel regions that more threads than processors used there; 0: there aren't more, or it isn't
+/// known. If that is all, who is late or slow there had no processor, unless it has more to compute.
+fn used_by_many(summary: &Summary) -> f64 {
     let Some(n) = summary.processors else {
-        return false;
+        return 0.0;
     };
     let used_ns = summary
         .region_parts
@@ -358,7 +379,10 @@ fn is_full(summary: &Summary) -> bool {
         .sum::<Option<u64>>();
     let all_ns = n * summary.parallel_ns as f64;
     let (threads, _) = at_once(summary);
-    threads as f64 > n && all_ns > 0.0 && used_ns.is_some_and(|ns| ns as f64 >= FULL * all_ns)
+    let is_known = threads as f64 > n && all_ns > 0.0;
+    used_ns
+        .filter(|_| is_known)
+        .map_or(0.0, |ns| ns as f64 / all_ns)
 }
 
 /// How much less processor time the threads of the parallel region at a site used in it than the one that used most, in nanoseconds:

@@ -97,7 +97,7 @@ pub struct Running {
     /// Time in which threads executed the program's code in parallel regions, in seconds. Null as `without_processor_s`.
     #[serde(default)]
     pub worked_s: Option<f64>,
-    /// Least time of `worked_s` in which a thread was ready and had no processor, in seconds. Null if the kernel doesn't tell it of each thread.
+    /// Least time of `worked_s` in which a thread was ready and had no processor, in seconds. Of threads that ended before the program nothing is known. Null if the kernel tells of none.
     #[serde(default)]
     pub without_processor_s: Option<f64>,
     /// Time of all its threads in which they were ready and had no processor, in seconds, also outside of regions. Null as

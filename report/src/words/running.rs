@@ -68,10 +68,12 @@ pub(super) fn who_had_them(
             format!("other programs had {taken}the {those} that its {threads} threads may use")
         }
         None if threads > 1 && threads as f64 > n => {
-            format!(
-                "{threads} threads may use {those}; who else used {} is not known",
-                of_them(n)
-            )
+            let may = match limit {
+                Some(ProcessorLimit::Binding) => "are bound to",
+                _ => "may use",
+            };
+            let it = of_them(n);
+            format!("{threads} threads {may} {those}; who else used {it} is not known")
         }
         None => format!(
             "{} may use {those}, and {}",

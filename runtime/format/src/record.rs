@@ -108,8 +108,8 @@ pub struct ThreadHeader {
     pub completed_ticks: u64,
     /// Whether it is known which of the thread's intervals were disturbed ([`Interval::disturbed`]). Zero in older files.
     pub has_marks: u64,
-    /// One more than the nanoseconds in which the thread had been ready to run and had no processor when it ended or the program began
-    /// to exit, if the kernel tells it; else 0. Zero in older files, and there of threads that ended before the program.
+    /// One more than the nanoseconds in which the thread had been ready to run and had no processor when the program began to exit, where
+    /// it was there until then and the kernel tells it; else 0. Zero in older files.
     pub queued: u64,
     /// The name that the thread had at its end (`pthread_setname_np`), and zeros behind it. Zero in older files.
     pub name: [u8; THREAD_NAME],

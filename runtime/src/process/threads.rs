@@ -209,8 +209,6 @@ pub(super) unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     if thread.wake() {
         thread.recover(here());
         thread.finish();
-        let told = || super::schedule(thread.buffer.tid());
-        thread.buffer.end_schedule(told);
         thread.unwatch();
         if let Some(name) = super::measure::own_name() {
             thread.buffer.set_name(name);

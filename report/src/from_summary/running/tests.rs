@@ -92,6 +92,7 @@ fn what_waits_can_hold_is_not_taken_from_work() {
         around: 100,
         ran: 50,
         queued: 550,
+        queued_most: 550,
         ..Times::default()
     };
     // 600 of its life are no work, and could hold all of it.
@@ -101,16 +102,27 @@ fn what_waits_can_hold_is_not_taken_from_work() {
         work: 900,
         ran: 300,
         queued: 600,
+        queued_most: 600,
         ..times
     };
     assert_eq!(busy.without(busy.work), 500);
     assert_eq!((busy.asleep(), times.asleep()), (0, 0));
     let asleep = Times {
         queued: 20,
+        queued_most: 20,
         ran: 5,
         ..times
     };
     assert_eq!(asleep.asleep(), 375);
+    // Nothing is known of a thread that ended before.
+    let ended = Times {
+        life: MOST,
+        queued: 0,
+        queued_most: MOST,
+        ran: 0,
+        ..times
+    };
+    assert_eq!((ended.without(ended.work), ended.asleep()), (0, 0));
 }
 
 #[test]

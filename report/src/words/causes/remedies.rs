@@ -2,7 +2,7 @@
 
 use super::percent;
 use crate::causes::TINY_S;
-use crate::model::{Better, Cause, FewerThreads, Loss, Report, Running, Sharing};
+use crate::model::{Better, Cause, FewerThreads, Loss, Report, Sharing};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
 
@@ -116,16 +116,13 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         }
         Cause::ShortRegions { .. } => "run longer, because this is paid once",
         Cause::NoProcessor {
-            sharing: Some(Sharing::Own),
+            sharing: Some(Sharing::Own) | None,
             limit,
             ..
         } => return more_processors(report, *limit),
-        Cause::NoProcessor { sharing: None, .. } => return None,
         Cause::NoProcessor { .. } => "give the program processors of its own",
         // More of them would share as many processors.
-        Cause::SmallerTeam { .. } if report.running.as_ref().is_some_and(Running::is_crowded) => {
-            return None;
-        }
+        Cause::SmallerTeam { .. } if lacks_processors(report) => return None,
         Cause::SmallerTeam { .. } => {
             "let its team have more threads (num_threads, if, OMP_DYNAMIC)"
         }
@@ -137,6 +134,15 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         }
     };
     Some(text.to_owned())
+}
+
+/// From this share of the work on, threads that sleep need no processor each.
+const ASLEEP: f64 = 0.5;
+
+/// Whether there are more threads than processors, and they compute.
+fn lacks_processors(report: &Report) -> bool {
+    let running = report.running.as_ref();
+    running.is_some_and(|r| r.is_crowded() && r.asleep_share() < ASLEEP)
 }
 
 /// What helps where a program has more threads than processors; `None`: nothing that can't make it slower.
