@@ -237,6 +237,7 @@ impl Building<'_, '_> {
                 steps.push(Step::Block { strand });
             }
             Construct::Task => self.execute(at, rec, steps, task),
+            Construct::TaskCreate if self.of.created.goes_on(at) => {}
             Construct::TaskCreate if self.of.created.is_one(rec) => {
                 self.create(at, rec, steps, task);
             }

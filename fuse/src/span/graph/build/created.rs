@@ -21,6 +21,8 @@ pub(super) struct Created {
     pub(super) undeferred: FxHashMap<u32, bool>,
     /// Sites of tasks. What is created elsewhere is no task, as an event that a detached one waits for.
     sites: FxHashSet<u32>,
+    /// Intervals in which a task hands its own next part over.
+    handed_over: FxHashSet<u32>,
 }
 
 impl Created {
@@ -29,10 +31,11 @@ impl Created {
         let mut teams: FxHashMap<u32, i64> = FxHashMap::default();
         let mut members = FxHashMap::default();
         let mut creations = 0;
+        let handed_over = handed_over(gathered);
         let of_tasks = gathered.recs.iter();
         let of_tasks = of_tasks.filter(|r| r.construct == Construct::Task);
         let sites: FxHashSet<u32> = of_tasks.map(|r| r.site).collect();
-        for rec in &gathered.recs {
+        for (at, rec) in (0..).zip(&gathered.recs) {
             match rec.construct {
                 c if c.is_fork() => {
                     teams.insert(rec.node, rec.extent.max(1) as i64);
@@ -40,6 +43,7 @@ impl Created {
                 c if c.is_part() => {
                     members.insert((rec.parent, rec.thread), rec.extent as i64);
                 }
+                Construct::TaskCreate if handed_over.contains(&at) => {}
                 Construct::TaskCreate if sites.contains(&rec.site) => creations += 1,
                 _ => {}
             }
@@ -68,9 +72,15 @@ impl Created {
             next,
             members,
             has_gaps,
-            undeferred: undeferred(gathered),
+            undeferred: undeferred(gathered, &handed_over),
             sites,
+            handed_over,
         }
+    }
+
+    /// Whether that is no creation: a task that has begun hands its next part over.
+    pub(super) fn goes_on(&self, at: u32) -> bool {
+        self.handed_over.contains(&at)
     }
 
     /// Whether a task is created there.
@@ -99,14 +109,44 @@ impl Created {
     }
 }
 
+/// Where tasks in several parts hand their next part over: libomp's `untied` ones do it by the call that creates a task, at the end of each part
+/// but the last.
+fn handed_over(gathered: &Gathered) -> FxHashSet<u32> {
+    // By a task's node, when its last part began, and whether there are others.
+    let mut last: FxHashMap<u32, (u64, bool)> = FxHashMap::default();
+    let parts = || {
+        let recs = (0..).zip(&gathered.recs);
+        recs.filter(|(_, r)| r.construct == Construct::Task)
+    };
+    for (_, part) in parts() {
+        let (known, has_others) = last.entry(part.node).or_insert((part.t0, false));
+        *has_others |= *known != part.t0;
+        *known = part.t0.max(*known);
+    }
+    let mut found = FxHashSet::default();
+    for (at, part) in parts() {
+        let is_earlier = |&(last, has_others): &(u64, bool)| has_others && part.t0 < last;
+        if !last.get(&part.node).is_some_and(is_earlier) {
+            continue;
+        }
+        let own = gathered.inside(at).filter(|&i| {
+            let rec = &gathered.recs[i as usize];
+            rec.construct == Construct::TaskCreate && rec.parent == part.node
+        });
+        found.extend(own.last());
+    }
+    found
+}
+
 /// By site of tasks: whether each of them was executed where it was created.
-fn undeferred(gathered: &Gathered) -> FxHashMap<u32, bool> {
+fn undeferred(gathered: &Gathered, handed_over: &FxHashSet<u32>) -> FxHashMap<u32, bool> {
     let mut sites: FxHashMap<u32, bool> = FxHashMap::default();
-    let creations = gathered.recs.iter().enumerate();
-    let creations = creations.filter(|(_, r)| r.construct == Construct::TaskCreate);
+    let creations = (0..).zip(&gathered.recs);
+    let creations = creations
+        .filter(|(at, r)| r.construct == Construct::TaskCreate && !handed_over.contains(at));
     for (at, rec) in creations {
         let has_task = gathered
-            .inside(at as u32)
+            .inside(at)
             .any(|i| gathered.recs[i as usize].construct == Construct::Task);
         *sites.entry(rec.site).or_insert(true) &= has_task;
     }
