@@ -316,7 +316,7 @@ fn tell_processors(threads: &[u32]) {
     let most = threads.iter().copied().max().unwrap_or(0);
     if let Some(processors) = processors::available().filter(|&p| f64::from(most) > p) {
         note(format_args!(
-            "{most} threads on {processors} processors: with more threads than processors they take turns, and nothing gets faster"
+            "{most} threads on {processors} processors: threads that compute take turns there, and get nothing done faster"
         ));
     }
 }

@@ -5,6 +5,7 @@
 //! with any number of threads, or with one for each strand: that is its span.
 
 mod build;
+mod division;
 mod other_team;
 mod path;
 mod siblings;
@@ -16,6 +17,7 @@ pub(super) use path::critical;
 pub(super) use simulate::{Play, play};
 
 use super::replay::Schedule;
+use division::Division;
 use std::rc::Rc;
 
 /// What a strand does next.
@@ -112,6 +114,8 @@ pub(super) struct Unit {
 pub(super) struct Sharing {
     pub(super) units: Vec<Unit>,
     pub(super) schedule: Schedule,
+    /// What another number of threads would make of its ranges.
+    pub(super) division: Division,
     /// What fetching a unit costs, in ticks.
     pub(super) fetch: u64,
     /// Ordered blocks.
@@ -137,6 +141,8 @@ pub(super) struct Graph {
     pub(super) sharings: Vec<Rc<Sharing>>,
     /// The outermost one comes first.
     pub(super) teams: Vec<Team>,
+    /// The tasks of each taskloop.
+    pub(super) taskloops: Vec<Vec<u32>>,
     pub(super) locks: u32,
     /// Who waits in a `taskwait` executes only children meanwhile, as in libgomp.
     pub(super) children_only: bool,

@@ -1,7 +1,7 @@
 //! Work-sharing loops and sections: their units, and what other schedules would make of them.
 
 use super::gather::{Gathered, Rec};
-use super::replay::{Schedule, Unit, Units, candidates};
+use super::replay::{Guided, Schedule, Unit, Units, candidates, greedily};
 use super::result::{Candidate, Largest, LoopAnalysis};
 use crate::run::nodes::NONE;
 use ompfuse_format::Construct;
@@ -35,7 +35,7 @@ struct Execution {
 
 impl Loops {
     /// Adds the loops of a region's execution.
-    pub(super) fn add(&mut self, gathered: &Gathered, recs: &[u32], team: u32) {
+    pub(super) fn add(&mut self, gathered: &Gathered, recs: &[u32], team: u32, guided: Guided) {
         let mut executions: FxHashMap<(u32, u32, i64), Execution> = FxHashMap::default();
         let mut key_of: FxHashMap<u32, (u32, u32, i64)> = FxHashMap::default();
         for &at in recs {
@@ -70,11 +70,11 @@ impl Loops {
         let mut list: Vec<((u32, u32, i64), Execution)> = executions.into_iter().collect();
         list.sort_unstable_by_key(|e| e.0);
         for (_, execution) in list {
-            self.one(execution, team);
+            self.one(execution, team, guided);
         }
     }
 
-    fn one(&mut self, execution: Execution, team: u32) {
+    fn one(&mut self, execution: Execution, team: u32, guided: Guided) {
         let count = execution.units.len() as u64;
         let time: u64 = execution.units.iter().map(|u| u.time).sum();
         let slowest = execution.loads.values().copied().max().unwrap_or(0);
@@ -112,6 +112,7 @@ impl Loops {
                 counts,
             };
         }
+        stat.longest_first_ns += longest_first(&execution.units, team, fetch.unwrap_or(0));
         let units = Units::new(execution.units);
         let replayed = self.replayed.entry(execution.site).or_default();
         *replayed += count;
@@ -131,7 +132,7 @@ impl Loops {
             }));
         }
         for candidate in candidates {
-            let replayed = units.replay(candidate.schedule, team, fetch);
+            let replayed = units.replay_with(guided, candidate.schedule, team, fetch);
             candidate.ns += replayed.time;
             candidate.assumes_equal |= replayed.assumes_equal;
         }
@@ -146,6 +147,18 @@ impl Loops {
         }
         self.by_site
     }
+}
+
+/// When a loop ends whose longest unit begins first, and the others as they did, each on the thread that is free first.
+fn longest_first(units: &[Unit], team: u32, fetch: u64) -> u64 {
+    let mut in_order: Vec<&Unit> = units.iter().collect();
+    in_order.sort_unstable_by_key(|u| u.first);
+    let longest = (0..in_order.len()).max_by_key(|&at| (in_order[at].time, std::cmp::Reverse(at)));
+    if let Some(longest) = longest {
+        in_order[..=longest].rotate_right(1);
+    }
+    let times = in_order.iter().map(|u| u.time.saturating_add(fetch));
+    greedily(times, u64::from(team))
 }
 
 impl Execution {

@@ -19,7 +19,12 @@ pub(super) struct Outlook {
     /// With the threads that it had.
     pub(super) modelled: u64,
     pub(super) assumes_equal: bool,
+    /// How many ranges or tasks there would be isn't known, and matters.
+    pub(super) by_number: bool,
 }
+
+/// So large a part of a predicted time matters.
+const MATTERS: f64 = 0.05;
 
 /// Larger graphs are not played: it would take longer than all else.
 const MOST_STEPS: usize = 4_000_000;
@@ -50,6 +55,7 @@ pub(super) fn outlook(graph: &Graph, team: u32, around: u64) -> Option<Outlook> 
             Some(graph) => around.saturating_add(play(graph, Play::default())?.ticks),
         };
         outlook.assumes_equal |= other.assumes_equal;
+        outlook.by_number |= other.by_number as f64 > MATTERS * likely as f64;
         outlook.predicted.push(Between {
             low: likely.min(divided).saturating_sub(other.shorter),
             likely,

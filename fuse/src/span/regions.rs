@@ -6,7 +6,7 @@ use super::idle::{self, Execution};
 use super::loops::Loops;
 use super::outlook::{Between, outlook};
 use super::phases::{self, Waits};
-use super::replay::Schedule;
+use super::replay::{Guided, Schedule};
 use super::result::{
     Analysis, Held, Idle, LowerBound, NoTask, OnPath, RegionAnalysis, WaitedFor, Waiting,
 };
@@ -113,6 +113,7 @@ struct Ticks {
     each: u64,
     is_nested: bool,
     assumes_equal: bool,
+    by_number: bool,
     bounds: Vec<LowerBound>,
     held: BTreeMap<u32, u64>,
     /// Of this region and those inside, by site.
@@ -241,7 +242,11 @@ impl Process<'_> {
                 _ => {}
             }
         }
-        (ticks.loops).add(gathered, recs, team.min(1 << 16) as u32);
+        let guided = match self.is_libgomp() {
+            true => Guided::Libgomp,
+            false => Guided::Libomp,
+        };
+        (ticks.loops).add(gathered, recs, team.min(1 << 16) as u32, guided);
         let schedule = |site| self.schedule(site);
         let mut graph = builder.region(of_fork.node, &schedule);
         graph.children_only = self.is_libgomp();
@@ -274,6 +279,7 @@ impl Process<'_> {
             return;
         };
         ticks.assumes_equal |= outlook.assumes_equal;
+        ticks.by_number |= outlook.by_number;
         ticks.modelled = ticks.modelled.saturating_add(outlook.modelled);
         let slots = outlook.predicted.len();
         ticks.predicted.resize(slots, Between::default());
@@ -360,6 +366,7 @@ impl Process<'_> {
         region.each_ns += ns(ticks.each);
         region.modelled_ns += ns(ticks.modelled);
         region.assumes_equal |= ticks.assumes_equal;
+        region.by_number |= ticks.by_number;
         region.lower_bound.extend(&ticks.bounds);
         region.lower_bound.sort_unstable();
         region.lower_bound.dedup();
@@ -433,6 +440,7 @@ impl Process<'_> {
                 &mut stat.units_ns,
                 &mut stat.slowest_ns,
                 &mut stat.longest_ns,
+                &mut stat.longest_first_ns,
                 &mut stat.largest.ns,
                 &mut stat.largest.of_ns,
             ] {
@@ -559,6 +567,7 @@ impl super::LoopAnalysis {
         self.units_ns += other.units_ns;
         self.slowest_ns += other.slowest_ns;
         self.longest_ns += other.longest_ns;
+        self.longest_first_ns += other.longest_first_ns;
         if other.largest.ns > self.largest.ns {
             self.largest = other.largest;
         }

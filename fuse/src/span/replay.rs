@@ -30,6 +30,33 @@ impl Schedule {
     pub fn is_asked_for(self) -> bool {
         matches!(self, Schedule::Dynamic(_) | Schedule::Guided(_))
     }
+
+    pub(super) fn is_guided(self) -> bool {
+        matches!(self, Schedule::Guided(_))
+    }
+}
+
+/// How a runtime library makes ranges smaller with `guided`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Guided {
+    /// A thread's share of what is left (`gomp_iter_guided_next` in libgomp's iter.c).
+    #[default]
+    Libgomp,
+    /// Half of it, and the least range from there on where two of these and half of one are left for each thread
+    /// (`kmp_sch_guided_iterative_chunked` in libomp's kmp_dispatch.cpp).
+    Libomp,
+}
+
+impl Guided {
+    /// Iterations of the next range. `least`: the chunk of the schedule.
+    pub fn next(self, left: u64, threads: u64, least: u64) -> u64 {
+        let (threads, least) = (threads.max(1), least.max(1));
+        match self {
+            Guided::Libgomp => left.div_ceil(threads).max(least),
+            Guided::Libomp if left < 2 * threads.saturating_mul(least.saturating_add(1)) => least,
+            Guided::Libomp => left / (2 * threads),
+        }
+    }
 }
 
 /// A range of iterations.
@@ -101,6 +128,17 @@ impl Units {
 
     /// The loop under a schedule. `fetch`: what fetching a chunk costs, in the unit of time.
     pub fn replay(&self, schedule: Schedule, threads: u32, fetch: u64) -> Replayed {
+        self.replay_with(Guided::default(), schedule, threads, fetch)
+    }
+
+    /// As [`Units::replay`], with a runtime library's `guided`.
+    pub fn replay_with(
+        &self,
+        guided: Guided,
+        schedule: Schedule,
+        threads: u32,
+        fetch: u64,
+    ) -> Replayed {
         let threads = u64::from(threads.max(1));
         let total = self.iterations();
         let mut deal = Deal {
@@ -130,9 +168,9 @@ impl Units {
                 let fetches = fetch.saturating_mul(dealt / chunk.max(1));
                 deal.greedily(threads, fetches, |_| dealt)
             }
-            Schedule::Guided(least) => deal.greedily(threads, fetch, |left| {
-                left.div_ceil(threads).max(least.max(1))
-            }),
+            Schedule::Guided(least) => {
+                deal.greedily(threads, fetch, |left| guided.next(left, threads, least))
+            }
         };
         Replayed {
             time,
@@ -179,20 +217,27 @@ impl Deal<'_> {
     }
 
     fn greedily(&mut self, threads: u64, fetch: u64, chunk: impl Fn(u64) -> u64) -> u64 {
-        let mut free: BinaryHeap<Reverse<u64>> = (0..threads).map(|_| Reverse(0)).collect();
-        let mut last = 0;
-        while self.left() > 0 {
-            let Some(Reverse(now)) = free.pop() else {
-                break;
-            };
-            let end = self
-                .next(chunk(self.left()))
-                .saturating_add(now.saturating_add(fetch));
-            last = last.max(end);
-            free.push(Reverse(end));
-        }
-        last
+        let times = std::iter::from_fn(|| match self.left() {
+            0 => None,
+            left => Some(self.next(chunk(left)).saturating_add(fetch)),
+        });
+        greedily(times, threads)
     }
+}
+
+/// When the last of these ends, if the next one always goes to the thread that is free first.
+pub(super) fn greedily(times: impl Iterator<Item = u64>, threads: u64) -> u64 {
+    let mut free: BinaryHeap<Reverse<u64>> = (0..threads.max(1)).map(|_| Reverse(0)).collect();
+    let mut last = 0;
+    for time in times {
+        let Some(Reverse(now)) = free.pop() else {
+            break;
+        };
+        let end = time.saturating_add(now);
+        last = last.max(end);
+        free.push(Reverse(end));
+    }
+    last
 }
 
 /// Schedules that are worth a try for such a loop: none with chunks finer than what is on record, unless a thread has one unit only.

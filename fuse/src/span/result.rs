@@ -72,6 +72,9 @@ pub struct RegionAnalysis {
     pub modelled_ns: u64,
     /// Whether a prediction assumes that iterations of one range take equally long.
     pub assumes_equal: bool,
+    /// Whether predictions lack bounds because it isn't known how many ranges or tasks there would be.
+    #[serde(default)]
+    pub by_number: bool,
     /// The construct that one thread at a time is in for the longest time.
     pub held: Option<Held>,
     /// Waiting at barriers and at the region's end, by what the last thread did meanwhile.
@@ -227,6 +230,9 @@ pub struct LoopAnalysis {
     pub slowest_ns: u64,
     /// The longest unit's time, summed up over executions.
     pub longest_ns: u64,
+    /// When the last thread would end if the longest unit began first and others were fetched in their order, summed up over executions.
+    #[serde(default)]
+    pub longest_first_ns: u64,
     /// The longest unit of all.
     pub largest: Largest,
     /// Counts of the units: instructions and misses, where they are known of all.

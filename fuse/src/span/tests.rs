@@ -111,6 +111,8 @@ proptest! {
     }
 }
 
+mod anew;
+
 /// Sites of the programs below.
 const SITES: &[(Construct, u64)] = &[
     (Construct::Parallel, 0x10),
@@ -120,6 +122,7 @@ const SITES: &[(Construct, u64)] = &[
     (Construct::ImplicitBarrier, 0x50),
     (Construct::Critical, 0x60),
     (Construct::Single, 0x70),
+    (Construct::Taskloop, 0x80),
 ];
 const LOOP: u32 = 1;
 pub(super) const TASK: u32 = 2;
@@ -127,6 +130,7 @@ pub(super) const TASKWAIT: u32 = 3;
 const BARRIER: u32 = 4;
 const CRITICAL: u32 = 5;
 pub(super) const SINGLE: u32 = 6;
+const TASKLOOP: u32 = 7;
 
 fn analysed(threads: Vec<FakeThread>) -> (Analysis, Summary) {
     let mut fake = FakeRun::new(SITES, &[]);

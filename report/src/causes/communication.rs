@@ -53,14 +53,12 @@ fn add(found: &mut Found<'_>, part: &crate::model::StatePart, times: f64) {
         found.add(LossKind::Communication, part.parallel, seconds, cause);
     }
     let ns = part.ns - late_ns;
-    // Who comes late to the first call has not worked yet.
     let name = (found.summary.sites.get(site as usize)).and_then(|s| s.detail.as_deref());
-    let is_first = name.is_some_and(|name| name.starts_with("MPI_Init"));
     let cause = Cause::Communication {
         at: id,
         calls: part.count,
         call_s: ns as f64 * NS / part.count.max(1) as f64,
-        busiest: busiest(found.account).filter(|_| !is_first),
+        busiest: busiest(found.account).filter(|_| waits_for_work(name)),
     };
     found.add(
         LossKind::Communication,
@@ -68,6 +66,12 @@ fn add(found: &mut Found<'_>, part: &crate::model::StatePart, times: f64) {
         ns as f64 * NS * times,
         cause,
     );
+}
+
+/// Whether ranks come late to calls of this name because they work. Before the first one they have not begun, and the last one waits for
+/// processes to end.
+pub(crate) fn waits_for_work(name: Option<&str>) -> bool {
+    !name.is_some_and(|name| name.starts_with("MPI_Init") || name.starts_with("MPI_Finalize"))
 }
 
 /// A rank that works so many times the mean is named.

@@ -106,6 +106,9 @@ fn is_enough(predicted: &[Predicted]) -> bool {
 
 /// Why bounds are too far apart.
 fn widest(regions: &[(RegionScaling, &RegionAnalysis)]) -> Silent {
+    if regions.iter().any(|r| r.1.by_number) {
+        return Silent::ByThreads;
+    }
     let each = |r: &RegionAnalysis| r.each_ns as f64 * r.team as f64;
     let all: f64 = regions.iter().map(|r| each(r.1)).sum();
     let work: f64 = regions.iter().map(|r| r.1.work_ns as f64).sum();

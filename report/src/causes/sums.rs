@@ -172,6 +172,7 @@ fn units_at(
         slowest_ns: slowest_ns as u64,
         // Of the execution that it is of; how long the others' are isn't known.
         longest_ns: longest.map_or(0, |unit| unit.own_ns),
+        longest_first_ns: 0,
         largest: largest.unwrap_or_default(),
         counts: [None; 2],
         fetch_ns: None,

@@ -13,6 +13,11 @@ const LOOP: u32 = 1;
 
 /// A program that is one parallel loop; by thread its ranges: first iteration, iterations, ticks. `serial`: before it.
 fn report(serial: u64, threads: &[&[(i64, u64, u64)]]) -> Report {
+    changed(serial, threads, |_| {})
+}
+
+/// As [`report`], where more is known of the program.
+fn changed(serial: u64, threads: &[&[(i64, u64, u64)]], change: impl Fn(&mut Summary)) -> Report {
     let mut list: Vec<FakeThread> = (0..threads.len())
         .map(|t| FakeThread::new(t as u32, 0, BEGIN))
         .collect();
@@ -48,6 +53,7 @@ fn report(serial: u64, threads: &[&[(i64, u64, u64)]]) -> Report {
     fake.process(7, BEGIN, list, true);
     fake.with_files(|files| {
         let mut summary = Summary::of_run("run", &Run::read(files));
+        change(&mut summary);
         summary.analysis = Some(Analysis::of_files(files, &summary));
         Report::new(&summary)
     })
@@ -233,4 +239,90 @@ fn tasks_that_their_creator_executes_at_once_are_told() {
     assert!(told.ends_with("so 1.00 threads are busy at most"), "{told}");
     let advice = crate::words::remedy(&report, loss).expect("an advice");
     assert!(advice.contains("if and final"), "{advice}");
+}
+
+/// Says what the source says of the loop's schedule.
+fn scheduled(summary: &mut Summary, schedule: &str) {
+    let sites = summary.sites.iter_mut();
+    for site in sites.filter(|s| s.construct == Some(Construct::Loop)) {
+        site.detail = Some(schedule.into());
+    }
+}
+
+/// A triangle of 16 iterations in blocks: the last thread has most.
+const BLOCKS: [&[(i64, u64, u64)]; 4] = [
+    &[(0, 4, 1_000_000)],
+    &[(4, 4, 2_600_000)],
+    &[(8, 4, 4_200_000)],
+    &[(12, 4, 5_800_000)],
+];
+
+#[test]
+fn the_variable_is_named_where_it_decides() {
+    let advice = |schedule: &str, variable: Option<&str>, calls: &[&str]| {
+        let report = changed(0, &BLOCKS, |summary| {
+            scheduled(summary, schedule);
+            let set = variable.map(|v| ("OMP_SCHEDULE".to_owned(), v.to_owned()));
+            summary.environment = set.into_iter().collect();
+            for module in &mut summary.modules {
+                module.runtimes = vec!["libomp.so.5".to_owned()];
+                module.entries = calls.iter().map(|&c| c.to_owned()).collect();
+            }
+        });
+        let loss = &report.losses[0];
+        assert!(
+            matches!(loss.cause, Cause::UnevenDistribution { .. }),
+            "{loss:?}"
+        );
+        crate::words::remedy(&report, loss)
+    };
+    let told = advice("runtime", Some("static"), &[]).expect("it is better");
+    assert!(told.starts_with("OMP_SCHEDULE=dynamic,1 would"), "{told}");
+    assert_eq!(advice("runtime", None, &[]), Some(told));
+    // Something else has set it.
+    assert_eq!(advice("runtime", None, &["omp_set_schedule"]), None);
+    assert_eq!(advice("runtime", Some("dynamic,2"), &[]), None);
+    // Programs may rely on a static schedule.
+    assert_eq!(advice("static", None, &[]), None);
+}
+
+#[test]
+fn what_begins_first_is_not_advised_to_begin_first() {
+    let advice = |schedule: &str, long: i64| {
+        let unit = |at: i64| (at, 1, if at == long { 1_000_000 } else { 100_000 });
+        // Who has the first one, and that is long, comes back when all others are done.
+        let of: [Vec<_>; 2] = match long {
+            0 => [vec![unit(0)], (1..12).map(unit).collect()],
+            _ => [
+                (0..12).step_by(2).map(unit).collect(),
+                (1..12).step_by(2).map(unit).collect(),
+            ],
+        };
+        let report = changed(0, &[&of[0], &of[1]], |s| scheduled(s, schedule));
+        let Cause::UnevenUnits { if_first, .. } = report.losses[0].cause else {
+            panic!("{:?}", report.losses);
+        };
+        let told = crate::words::remedy(&report, &report.losses[0]).expect("it is known");
+        assert_eq!(told.contains("begin first"), if_first.is_some(), "{told}");
+        if_first
+    };
+    // 10 and 1 of 11 ends after 1.1 ms; as it was, after 1.5 ms.
+    let of_now = advice("dynamic", 11).expect("it helps");
+    assert!((of_now - 11.0 / 15.0).abs() < 1e-9, "{of_now}");
+    assert_eq!(advice("static", 11), None);
+    assert_eq!(advice("dynamic", 0), None);
+}
+
+#[test]
+fn work_doesnt_explain_the_first_and_the_last_call_of_mpi() {
+    use super::communication::waits_for_work;
+    for (name, is_late_for_work) in [
+        (Some("MPI_Init"), false),
+        (Some("MPI_Init_thread"), false),
+        (Some("MPI_Finalize"), false),
+        (Some("MPI_Barrier"), true),
+        (None, true),
+    ] {
+        assert_eq!(waits_for_work(name), is_late_for_work, "{name:?}");
+    }
 }

@@ -1,19 +1,16 @@
 //! Why a loop's threads, or those of sections, end at different times.
 
+mod advice;
+
 use super::Found;
 use crate::from_summary::NS;
-use crate::model::{Better, Cause};
+use crate::model::Cause;
 use ompfuse_fuse::span::LoopAnalysis;
-use ompfuse_fuse::span::replay::Schedule;
 
 /// A unit that is so many times as long as the others, for each iteration, is an uneven one.
 const UNEVEN: f64 = 3.0;
 /// One that is so much of the slowest thread's time makes it the slowest.
 const MOST: f64 = 0.5;
-/// A schedule that is not better than that is no better.
-const BETTER: f64 = 0.95;
-/// Among schedules as good as that, the simplest is told.
-const AS_GOOD: f64 = 1.03;
 
 /// Of a loop or sections in a team of so many threads.
 pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cause {
@@ -32,12 +29,7 @@ pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cau
     let has_one_each = stat.units <= threads * stat.executions;
     let is_most = stat.longest_ns as f64 >= MOST * stat.slowest_ns as f64;
     if is_most && (!has_one_each || stat.is_sections) {
-        let misses = found
-            .summary
-            .analysis
-            .as_ref()
-            .and_then(|a| a.misses.clone());
-        let uneven = uneven(stat, at, misses);
+        let uneven = uneven(found, stat, threads);
         if matches!(uneven, Cause::UnevenUnits { times_mean, .. } if times_mean >= UNEVEN) {
             return uneven;
         }
@@ -47,11 +39,12 @@ pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cau
         at,
         schedule: schedule_of(found, stat.site),
         slowest_times_mean: stat.slowest_ns as f64 / mean.max(1.0),
-        better: better(stat),
+        better: advice::better(found, stat, threads),
     }
 }
 
-fn uneven(stat: &LoopAnalysis, at: u32, misses: Option<String>) -> Cause {
+fn uneven(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cause {
+    let misses = (found.summary.analysis.as_ref()).and_then(|a| a.misses.clone());
     let largest = stat.largest;
     let each = |all: f64, of_all: f64, one: f64, of_one: f64| {
         let others = (all - one).max(0.0) / (of_all - of_one).max(1.0);
@@ -74,7 +67,7 @@ fn uneven(stat: &LoopAnalysis, at: u32, misses: Option<String>) -> Cause {
         (all > one).then(|| each(all as f64, all_iterations, one as f64, of_one))
     };
     Cause::UnevenUnits {
-        at,
+        at: found.id(stat.site),
         is_sections: stat.is_sections,
         first: largest.first,
         iterations: largest.iterations,
@@ -83,35 +76,11 @@ fn uneven(stat: &LoopAnalysis, at: u32, misses: Option<String>) -> Cause {
         instructions_times_mean: counted(0),
         misses_times_mean: counted(1),
         misses_event: counted(1).and(misses),
-    }
-}
-
-/// The best schedule of those replayed, if it is better than the recorded one.
-fn better(stat: &LoopAnalysis) -> Option<Better> {
-    if stat.is_sections || stat.slowest_ns == 0 {
-        return None;
-    }
-    // Iterations of a range are seldom equal where threads end at different times.
-    let known = || stat.candidates.iter().filter(|c| !c.assumes_equal);
-    let best = known().map(|c| c.ns).min()?;
-    let good = known()
-        .filter(|c| c.ns as f64 <= best as f64 * AS_GOOD)
-        .max_by_key(|c| simplicity(c.schedule))?;
-    let of_now = good.ns as f64 / stat.slowest_ns as f64;
-    (of_now <= BETTER).then_some(Better {
-        schedule: good.schedule,
-        of_now,
-        assumes_equal: good.assumes_equal,
-    })
-}
-
-/// Dynamic schedules adapt where iterations change; of those the one with the largest chunks costs least.
-fn simplicity(schedule: Schedule) -> (u8, u64) {
-    match schedule {
-        Schedule::Dynamic(chunk) => (3, chunk),
-        Schedule::Guided(_) => (2, 0),
-        Schedule::StaticChunk(chunk) => (1, chunk),
-        Schedule::Static => (0, 0),
+        // Of one iteration there are no smaller ranges.
+        better: (largest.iterations > 1)
+            .then(|| advice::better(found, stat, threads))
+            .flatten(),
+        if_first: advice::if_first(found, stat),
     }
 }
 

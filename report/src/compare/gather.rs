@@ -164,7 +164,7 @@ fn sum_up(total: &mut BTreeMap<Quantity, f64>, regions: &[MeasuredRegion], origi
 }
 
 /// Own time in seconds: of several processes the longest.
-fn own_s(account: &Account) -> f64 {
+pub(crate) fn own_s(account: &Account) -> f64 {
     let longest = account.processes.iter().map(|p| p.own_ns).max();
     longest.unwrap_or(account.own_ns) as f64 * NS
 }

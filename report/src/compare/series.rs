@@ -80,16 +80,16 @@ pub fn over_threads(runs: &[Measured], scaling: Scaling) -> Result<Series, Serie
     })
 }
 
-/// A thread more that brings less than this share of a thread doesn't pay off.
-pub const PAYS_OFF: f64 = 0.5;
+/// More threads pay off that make a program faster by this share, or by this share of the threads added where these are less than as many
+/// again.
+const PAYS_OFF: f64 = 0.2;
 
 /// The largest number of threads that pays off.
 fn pays_off(points: &[SeriesPoint]) -> Option<u32> {
-    let (first, others) = points.split_first()?;
-    let mut last = first;
+    let (mut last, others) = points.split_first()?;
     for point in others {
-        let added = f64::from(point.threads - last.threads) / f64::from(first.threads);
-        if (point.speedup - last.speedup) / added >= PAYS_OFF {
+        let added = f64::from(point.threads) / f64::from(last.threads) - 1.0;
+        if point.speedup >= last.speedup * (1.0 + PAYS_OFF * added.min(1.0)) {
             last = point;
         }
     }

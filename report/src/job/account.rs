@@ -1,7 +1,7 @@
 //! The account and the losses of several ranks.
 
 use super::regions::Numbers;
-use crate::causes::communication::busiest;
+use crate::causes::communication::{busiest, waits_for_work};
 use crate::from_summary::efficiency;
 use crate::model::{
     Account, Cause, Loss, LossKind, ProcessTime, Region, State, StatePart, StateTime,
@@ -178,6 +178,7 @@ impl Accounts {
             processes,
         };
         let known = |id: u32| regions.iter().any(|r| r.id == id);
+        let name = |id: u32| regions.iter().find(|r| r.id == id)?.detail.as_deref();
         let mut losses: Vec<Loss> = (self.losses.into_iter())
             .map(|((loss, region, at), lost)| Loss {
                 loss,
@@ -189,7 +190,7 @@ impl Accounts {
                         at,
                         calls: lost.calls.0,
                         call_s: lost.calls.1 / lost.calls.0.max(1) as f64,
-                        busiest: busiest(&account),
+                        busiest: busiest(&account).filter(|_| waits_for_work(name(at))),
                     },
                     (None, (_, _, Cause::Unknown)) => Cause::Unknown,
                     (None, (Some(rank), _, cause)) => Cause::AtRank {

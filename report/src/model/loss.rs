@@ -116,6 +116,11 @@ pub enum Cause {
         misses_times_mean: Option<f64>,
         /// Event of `misses_times_mean`; null if not counted.
         misses_event: Option<String>,
+        /// A better schedule, found by replaying the recorded units; null if none is better.
+        better: Option<Better>,
+        /// The loop's time if the longest unit began first, divided by its present time. Null if that doesn't make it shorter, or where
+        /// a unit begins doesn't depend on the others.
+        if_first: Option<f64>,
     },
     /// Iterations differ in time, and the schedule gives some threads more of the work.
     UnevenDistribution {
@@ -376,6 +381,8 @@ pub struct Better {
     pub of_now: f64,
     /// True if this assumes that the iterations of a recorded range take equal time.
     pub assumes_equal: bool,
+    /// True if `OMP_SCHEDULE` says the loop's schedule: the source says `schedule(runtime)`, and the ranges are those of the variable.
+    pub by_variable: bool,
 }
 
 /// Why nothing is predicted.
@@ -395,6 +402,8 @@ pub enum Silent {
     EachThread,
     /// Ranges of a loop would be divided, and where in a range its time was spent is not on record.
     Uneven,
+    /// How many ranges a loop has, or how many tasks a taskloop, depends on the number of threads, and in what way is not on record.
+    ByThreads,
     /// The region has regions inside it, or threads that come to different barriers.
     Shape,
     /// Tasks, ranges or whole loops are so short that handing them out and waiting for all threads counts; how long that takes depends on

@@ -39,8 +39,9 @@ pub struct Series {
     pub regions: Vec<SeriesRegion>,
     /// The number of threads with the most work per second. With `strong` it has the least wall time.
     pub fastest: u32,
-    /// The largest number of threads that pays off. A number pays off if each thread added since the last one that does
-    /// brings at least half the speed of a thread at the smallest number. Null if the largest number of all pays off.
+    /// The largest number of threads that pays off. A number pays off if the program is at least a fifth faster than with the last one
+    /// that does; for less than twice the threads a fifth of the share of threads added is enough. Null if the largest number of all
+    /// pays off.
     pub pays_off_until: Option<u32>,
     /// What limits the program with the largest number of threads: the largest loss of the parallel region, or of the code
     /// outside, that loses most. Null if nothing is lost or it is not known.
@@ -57,7 +58,7 @@ pub struct SeriesPoint {
     pub threads: u32,
     /// The run folders or profiles, as the user named them.
     pub runs: Vec<String>,
-    /// Wall-clock time of the program.
+    /// Wall-clock time of the program, without what recording takes around it.
     pub wall: Repeated,
     /// Speed relative to the smallest number of threads; speed is work divided by wall time.
     pub speedup: f64,

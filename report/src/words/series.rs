@@ -12,6 +12,9 @@ const INFLATED: [f64; 2] = [1.1, 1.05];
 /// Lines are named whose units take longer, if that is such a share of all thread time.
 const NAMED: f64 = 0.05;
 
+/// A program that is so many times as fast is faster, as it is printed.
+const NOTICED: f64 = 1.005;
+
 /// From this efficiency on there is nothing to look for.
 const GOOD: f64 = 0.95;
 
@@ -30,15 +33,25 @@ pub fn series_verdict(series: &Series) -> Vec<String> {
     }
     sentences.extend(inflated(series, first, last));
     if let Some(threads) = series.pays_off_until {
-        sentences.push(format!(
-            "More than {} not pay off: each further one brings less than half of a thread.",
-            match threads {
-                1 => "1 thread does".to_owned(),
-                n => format!("{n} threads do"),
-            }
-        ));
+        sentences.extend(no_gain(series, threads));
     }
     sentences
+}
+
+/// What more threads than those that pay off bring.
+fn no_gain(series: &Series, threads: u32) -> Option<String> {
+    let until = series.points.iter().find(|p| p.threads == threads)?;
+    let more = series.points.iter().filter(|p| p.threads > threads);
+    let best = more.map(|p| p.speedup / until.speedup).fold(0.0, f64::max);
+    let more = match threads {
+        1 => "More than 1 thread does".to_owned(),
+        n => format!("More than {n} threads do"),
+    };
+    let gain = match best >= NOTICED {
+        true => format!("with more it is at most {best:.2} times as fast"),
+        false => "with more it is no faster".to_owned(),
+    };
+    Some(format!("{more} not pay off: {gain}."))
 }
 
 fn speed(scaling: Scaling, first: &SeriesPoint, last: &SeriesPoint) -> String {
@@ -274,7 +287,7 @@ fn one(note: &SeriesNote) -> Option<String> {
             threads: n,
             processors,
         } => format!(
-            "from {} on there are more threads than processors ({processors}): they take turns, and no more speed can be had",
+            "from {} on there are more threads than processors ({processors}): those that compute take turns",
             threads(*n)
         ),
         SeriesNote::Failed { run } => {

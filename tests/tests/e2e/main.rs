@@ -90,6 +90,7 @@ mod creation;
 mod damage;
 mod diff;
 mod disturbed;
+mod divided;
 mod documents;
 mod elf_forms;
 mod errors;

@@ -64,10 +64,10 @@ fn check(series: &Value, case: &str) {
     };
     for point in list(series, "points") {
         let threads = number(&point["threads"]);
-        // The command's wall time has what recording takes, too.
+        // The program's own time, without what recording takes.
         let all = number(&point["available_s"]);
         let wall = number(&point["wall"]["mean_s"]) * threads;
-        assert!(all <= wall, "{case}: {point}");
+        assert!(equal(all, wall), "{case}: {point}");
         assert!(equal(stacked(point), all), "{case}: {point}");
         let losses = list(point, "losses").iter().map(|l| number(&l["seconds"]));
         let lost = losses.sum::<f64>() + number(&point["other_losses_s"]);

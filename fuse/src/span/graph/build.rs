@@ -3,6 +3,7 @@
 mod created;
 mod tasks;
 
+use super::division::{Division, division};
 use super::siblings::Siblings;
 use super::{Graph, Kind, Sharing, Step, Strand, Team, Unit};
 use crate::run::nodes::NONE;
@@ -223,6 +224,7 @@ impl Building<'_, '_> {
                 steps.push(Step::Block { strand });
             }
             Construct::Task => self.execute(at, rec, steps, task),
+            Construct::TaskCreate if self.of.created.goes_on(at) => {}
             Construct::TaskCreate if self.of.created.is_one(rec) => {
                 self.create(at, rec, steps, task);
             }
@@ -274,6 +276,7 @@ impl Building<'_, '_> {
             self.graph.sharings.push(Rc::new(Sharing {
                 units: vec![],
                 schedule: Schedule::Static,
+                division: Division::Kept,
                 fetch: 0,
                 turns: 0,
             }));
@@ -331,15 +334,18 @@ impl Building<'_, '_> {
 
     fn schedule(&mut self, sharing: u32, rec: &Rec) {
         let fetched = self.of.gathered.fetches.get(&rec.node);
-        let own = match (rec.construct, (self.schedule)(rec.site)) {
-            (Construct::Sections, _) => Schedule::Dynamic(1),
-            (_, Some(own)) => own,
-            (_, None) if fetched.is_some() => Schedule::Dynamic(1),
-            (_, None) => Schedule::Static,
+        let (own, division) = match (rec.construct, (self.schedule)(rec.site)) {
+            (Construct::Sections, _) => (Schedule::Dynamic(1), Division::Kept),
+            (_, Some(own)) if own.is_guided() => (own, Division::Unknown),
+            (_, Some(own)) => (own, Division::Kept),
+            // `runtime`, `auto`: the ranges will tell.
+            (_, None) if fetched.is_some() => (Schedule::Dynamic(1), Division::Unknown),
+            (_, None) => (Schedule::Static, Division::Kept),
         };
         let fetch = fetched.map_or(0, |(ticks, times)| ticks / (*times).max(1));
         let sharing = self.sharing(sharing);
-        (sharing.schedule, sharing.fetch) = (own, fetch);
+        sharing.fetch = fetch;
+        (sharing.schedule, sharing.division) = (own, division);
     }
 
     fn ordered(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
@@ -391,10 +397,15 @@ impl Building<'_, '_> {
             }
         }
         self.find_events();
+        let team = self.graph.teams.first().map_or(1, |t| t.size as u32);
         for sharing in &mut self.graph.sharings {
             let sharing = Rc::make_mut(sharing);
             sharing.units.shrink_to_fit();
             sharing.units.sort_by_key(|u| u.first);
+            if sharing.division == Division::Unknown {
+                (sharing.schedule, sharing.division) =
+                    division(sharing.schedule, &sharing.units, team);
+            }
             // Whoever has several ranges was dealt chunks, whatever the place says.
             let mut members: Vec<u32> = sharing.units.iter().map(|u| u.member).collect();
             members.sort_unstable();

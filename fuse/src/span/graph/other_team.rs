@@ -1,8 +1,11 @@
 //! The graph that a region would have with another number of threads.
 //!
-//! Threads beyond those on record do what these do, but for blocks and tasks. Static loops are dealt anew; what asks for its ranges
-//! keeps them.
+//! Threads beyond those on record do what these do, but for blocks and tasks. Static loops are dealt anew, and ranges that shrink are made
+//! anew; what else asks for its ranges keeps them.
 
+mod anew;
+
+use super::division::Division;
 use super::simulate::sum;
 use super::{Graph, Kind, Sharing, Step, Strand, Team, Unit};
 use crate::run::nodes::NONE;
@@ -22,6 +25,8 @@ pub(in crate::span) struct OtherTeam {
     /// The same, where the code that every thread executes for itself is not as long on each: its work is divided among the threads. `None`
     /// without such code.
     pub(in crate::span) divided: Option<Graph>,
+    /// The part of `longer` and `shorter` that comes of how many ranges or tasks there would be, which isn't known.
+    pub(in crate::span) by_number: u64,
 }
 
 /// What a thread does from one barrier to the next.
@@ -47,6 +52,7 @@ pub(in crate::span) fn other_team(graph: &Graph, threads: u32) -> Option<OtherTe
     for sharing in 0..graph.sharings.len() {
         other.deal(sharing, threads);
     }
+    other.count_tasks(count_of(team), threads);
     let mut lists: Vec<Vec<Step>> = vec![vec![]; threads as usize];
     let mut each = 0;
     for phase in 0..count {
@@ -189,6 +195,11 @@ impl OtherTeam {
     /// Deals the units of a loop to so many threads, as its schedule would.
     fn deal(&mut self, sharing: usize, threads: u32) {
         let of = Rc::clone(&self.graph.sharings[sharing]);
+        match of.division {
+            Division::Kept => {}
+            Division::Shrinking(rule) => return self.shrink(sharing, rule, threads),
+            Division::Unknown => return self.any_ranges(&of.units, threads),
+        }
         match of.schedule {
             Schedule::Dynamic(chunk) | Schedule::Guided(chunk) => match of.units[..] {
                 // A thread on its own may be given all at once. Such schedules are for iterations that differ.
@@ -378,6 +389,7 @@ impl Sharing {
         Sharing {
             units,
             schedule: self.schedule,
+            division: self.division,
             fetch: self.fetch,
             turns: self.turns,
         }

@@ -1,5 +1,6 @@
 //! One run's thread time, divided into cells.
 
+use crate::compare::gather::own_s;
 use crate::model::series::{SeriesCause, SeriesPlace};
 use crate::model::{Account, Predicted};
 use crate::{Region, Report};
@@ -23,7 +24,7 @@ pub struct Measured {
     pub is_simulated: bool,
     /// The largest team.
     pub threads: u32,
-    /// Wall-clock time of the program in seconds, if known.
+    /// Wall-clock time of the program in seconds, without what recording takes around it; if known.
     pub wall_s: Option<f64>,
     /// Wall times of all processes together times threads, in seconds.
     pub available_s: f64,
@@ -108,7 +109,10 @@ pub fn measured(name: &str, summary: &Summary, labelled: &[Labelled]) -> Measure
             .filter(|e| e.run.is_some())
             .any(|e| e.name.starts_with("sim-")),
         threads,
-        wall_s: summary.duration_s,
+        wall_s: (report.account.as_ref())
+            .map(own_s)
+            .filter(|&s| s > 0.0)
+            .or(summary.duration_s),
         available_s,
         cells,
         regions,

@@ -122,13 +122,34 @@ fn a_serial_part_limits_as_amdahl_says() {
             .all(|p| (p.efficiency.unwrap() - 1.0).abs() < 1e-12)
     );
     assert_eq!((region.lost_s, region.mostly), (Some(0.0), None));
-    // From 4 to 9 threads it goes from 3.1 to 5 times as fast: 0.38 for each.
-    assert_eq!((series.fastest, series.pays_off_until), (9, Some(4)));
+    // From 4 to 9 threads it goes from 3.1 to 5 times as fast.
+    assert_eq!((series.fastest, series.pays_off_until), (9, None));
     let many = SeriesNote::MoreThreadsThanProcessors {
         threads: 9,
         processors: 4.0,
     };
     assert_eq!(series.notes, [many, SeriesNote::Single]);
+}
+
+/// A program pays off that gets faster all the time, however far it is from perfect.
+#[test]
+fn more_threads_pay_off_as_long_as_it_gets_faster() {
+    let of = |points: &[(u32, f64)]| {
+        let runs: Vec<Measured> = points.iter().map(|&(n, s)| run(n, 1.0 / s, &[])).collect();
+        let series = over_threads(&runs, Scaling::Strong).unwrap();
+        let said = crate::words::series_verdict(&series);
+        let said = said.into_iter().find(|s| s.contains("not pay off"));
+        assert_eq!(said.is_some(), series.pays_off_until.is_some(), "{said:?}");
+        (series.pays_off_until, said.unwrap_or_default())
+    };
+    assert_eq!(of(&[(1, 1.0), (2, 1.33), (4, 2.29), (8, 4.25)]).0, None);
+    assert_eq!(of(&[(1, 1.0), (8, 7.5), (9, 8.4)]).0, None);
+    let (until, said) = of(&[(1, 1.0), (2, 1.9), (4, 2.0), (8, 2.1)]);
+    assert_eq!(until, Some(2));
+    assert!(said.ends_with("at most 1.11 times as fast."), "{said}");
+    let (until, said) = of(&[(1, 1.0), (2, 0.7)]);
+    assert_eq!(until, Some(1));
+    assert!(said.ends_with("no faster."), "{said}");
 }
 
 #[test]

@@ -114,6 +114,7 @@ pub fn why(silent: Silent) -> &'static str {
         Silent::Uneven => {
             "a loop's ranges would be divided, whose iterations may take different times"
         }
+        Silent::ByThreads => "how many ranges or tasks there are depends on the number of threads",
         Silent::Shape => "regions are inside each other, or threads come to different barriers",
         Silent::SmallUnits => {
             "tasks, ranges or loops are so short that handing them out counts, which depends on the threads"

@@ -33,7 +33,15 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::UnevenUnits {
             is_sections: true, ..
         } => "divide that section",
-        Cause::UnevenUnits { .. } => "divide that work, or let it begin first",
+        Cause::UnevenUnits {
+            better, if_first, ..
+        } => {
+            let divided = better
+                .as_ref()
+                .map_or_else(|| "divide that work".to_owned(), better_schedule);
+            let first = if_first.map_or("", |_| ", or let it begin first");
+            return Some(divided + first);
+        }
         Cause::UnevenDistribution {
             better: Some(better),
             ..
@@ -171,8 +179,13 @@ fn better_schedule(better: &Better) -> String {
         true => ", if iterations of a range are equal",
         false => "",
     };
+    let variable = if better.by_variable {
+        "OMP_SCHEDULE="
+    } else {
+        ""
+    };
     format!(
-        "{} would take {} of this time{assumed}",
+        "{variable}{} would take {} of this time{assumed}",
         schedule(better.schedule),
         percent(better.of_now)
     )

@@ -21,6 +21,8 @@ pub(super) struct Created {
     pub(super) undeferred: FxHashSet<u32>,
     /// Sites of tasks. What is created elsewhere is no task, as an event that a detached one waits for.
     sites: FxHashSet<u32>,
+    /// Intervals in which a task hands its own next part over.
+    handed_over: FxHashSet<u32>,
 }
 
 impl Created {
@@ -29,10 +31,11 @@ impl Created {
         let mut teams: FxHashMap<u32, i64> = FxHashMap::default();
         let mut members = FxHashMap::default();
         let mut creations = 0;
+        let handed_over = handed_over(gathered);
         let of_tasks = gathered.recs.iter();
         let of_tasks = of_tasks.filter(|r| r.construct == Construct::Task);
         let sites: FxHashSet<u32> = of_tasks.map(|r| r.site).collect();
-        for rec in &gathered.recs {
+        for (at, rec) in (0..).zip(&gathered.recs) {
             match rec.construct {
                 c if c.is_fork() => {
                     teams.insert(rec.node, rec.extent.max(1) as i64);
@@ -40,6 +43,7 @@ impl Created {
                 c if c.is_part() => {
                     members.insert((rec.parent, rec.thread), rec.extent as i64);
                 }
+                Construct::TaskCreate if handed_over.contains(&at) => {}
                 Construct::TaskCreate if sites.contains(&rec.site) => creations += 1,
                 _ => {}
             }
@@ -68,9 +72,15 @@ impl Created {
             next,
             members,
             has_gaps,
-            undeferred: undeferred(gathered),
+            undeferred: undeferred(gathered, &handed_over),
             sites,
+            handed_over,
         }
+    }
+
+    /// Whether that is no creation: a task that has begun hands its next part over.
+    pub(super) fn goes_on(&self, at: u32) -> bool {
+        self.handed_over.contains(&at)
     }
 
     /// Whether a task is created there.
@@ -99,18 +109,47 @@ impl Created {
     }
 }
 
+/// Where tasks in several parts hand their next part over: libomp's `untied` ones do it by the call that creates a task, at the end of each part
+/// but the last.
+fn handed_over(gathered: &Gathered) -> FxHashSet<u32> {
+    // By a task's node, when its last part began, and whether there are others.
+    let mut last: FxHashMap<u32, (u64, bool)> = FxHashMap::default();
+    let parts = || {
+        let recs = (0..).zip(&gathered.recs);
+        recs.filter(|(_, r)| r.construct == Construct::Task)
+    };
+    for (_, part) in parts() {
+        let (known, has_others) = last.entry(part.node).or_insert((part.t0, false));
+        *has_others |= *known != part.t0;
+        *known = part.t0.max(*known);
+    }
+    let mut found = FxHashSet::default();
+    for (at, part) in parts() {
+        let is_earlier = |&(last, has_others): &(u64, bool)| has_others && part.t0 < last;
+        if !last.get(&part.node).is_some_and(is_earlier) {
+            continue;
+        }
+        let own = gathered.inside(at).filter(|&i| {
+            let rec = &gathered.recs[i as usize];
+            rec.construct == Construct::TaskCreate && rec.parent == part.node
+        });
+        found.extend(own.last());
+    }
+    found
+}
+
 /// Runtimes execute a task at its creation, too, if so many wait that there is no room for it: libgomp from 64 tasks a thread on, libomp from
 /// 256.
 const ROOM: usize = 64;
 
 /// Creations whose task was executed there, because of an `if` or `final` clause. It is certain while there is room for more tasks, and
 /// likely where it is so for each task of a place.
-fn undeferred(gathered: &Gathered) -> FxHashSet<u32> {
+fn undeferred(gathered: &Gathered, handed_over: &FxHashSet<u32>) -> FxHashSet<u32> {
     let is_task = |at: &u32| gathered.recs[*at as usize].construct == Construct::Task;
     let mut by_site: FxHashMap<u32, bool> = FxHashMap::default();
     let (mut here, mut created, mut inside) = (vec![], vec![], FxHashSet::default());
     for (at, rec) in (0..).zip(&gathered.recs) {
-        if rec.construct != Construct::TaskCreate {
+        if rec.construct != Construct::TaskCreate || handed_over.contains(&at) {
             continue;
         }
         let task = gathered.inside(at).find(is_task);

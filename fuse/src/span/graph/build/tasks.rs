@@ -186,6 +186,7 @@ impl Building<'_, '_> {
         let tasks = self.of.created.all(rec.node);
         let ticks = rec.own / tasks.len().max(1) as u64;
         let mut has_ended = true;
+        let mut strands = vec![];
         for node in tasks {
             let strand = self.new_task(node, rec.t0, task);
             let first = self.of.first_part[node as usize];
@@ -195,7 +196,9 @@ impl Building<'_, '_> {
                 ticks,
                 task: strand,
             });
+            strands.push(strand);
         }
+        self.graph.taskloops.push(strands);
         // With `nogroup` it does not wait.
         if has_ended {
             steps.push(Step::WaitAll);
