@@ -77,8 +77,8 @@ fn at_barrier(found: &mut Found<'_>, of: &OfRegion<'_>, barrier: Option<u32>, se
                 found.add(LossKind::Waiting, of.region, seconds, cause);
             }
             for reason in reasons {
-                let interrupted = found.interrupted(seconds * reason.disturbed);
-                let seconds = seconds * reason.share - interrupted;
+                let may_be_s = seconds * reason.disturbed;
+                let seconds = found.without_delays(may_be_s, of, seconds * reason.share);
                 found.add(LossKind::Waiting, of.region, seconds, reason.cause);
             }
             continue;
@@ -156,8 +156,8 @@ fn for_tasks(found: &mut Found<'_>, of: &OfRegion<'_>) {
             found.add(LossKind::TaskWait, of.region, seconds, Cause::Unknown);
         }
         for reason in reasons {
-            let interrupted = found.interrupted(seconds * reason.disturbed);
-            let seconds = seconds * reason.share - interrupted;
+            let may_be_s = seconds * reason.disturbed;
+            let seconds = found.without_delays(may_be_s, of, seconds * reason.share);
             let tiny = reason.tiny(found);
             let (kind, cause) = match tiny {
                 Some(tiny) => (LossKind::Creation, tiny),
