@@ -43,7 +43,7 @@ pub(super) fn entering(found: &Found<'_>, of: &OfRegion<'_>, site: u32) -> Cause
     let stats = stats(found, of, site);
     let is = |construct| stats.iter().any(|r| r.construct == Some(construct));
     if is(Construct::Ordered) {
-        return in_order(found, of, site, entries(&stats));
+        return in_order(found, of, site, &stats);
     }
     if let Some(of_reduction) = reduction(found, of, site) {
         return joining(found, of, of_reduction);
@@ -163,9 +163,13 @@ impl Mutex {
 }
 
 /// Why iterations wait for their turn.
-fn in_order(found: &Found<'_>, of: &OfRegion<'_>, site: u32, entries: u64) -> Cause {
+fn in_order(found: &Found<'_>, of: &OfRegion<'_>, site: u32, stats: &[&RegionStat]) -> Cause {
     let turns = of.analysed.map_or(&[][..], |a| &a.turns);
-    let turns = turns.iter().find(|t| t.site == site && t.ns > 0);
+    // A doacross loop has no block: an iteration waits for whatever the one before it does until it lets it go on.
+    let is_block = mutex_of(stats).is_some_and(|m| m.held_s.is_some());
+    let turns = turns
+        .iter()
+        .find(|t| t.site == site && t.ns > 0 && is_block);
     let in_block = turns.map(|t| t.inside_ns as f64 / t.ns as f64);
     let slow = turns.filter(|t| (t.inside_ns as f64) < IN_BLOCK * t.ns as f64);
     let slow = slow.and_then(|t| {
@@ -175,7 +179,7 @@ fn in_order(found: &Found<'_>, of: &OfRegion<'_>, site: u32, entries: u64) -> Ca
     });
     Cause::InOrder {
         at: found.id(site),
-        entries,
+        entries: entries(stats),
         in_block,
         slow,
     }

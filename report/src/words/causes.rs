@@ -299,7 +299,7 @@ fn of_exclusion(report: &Report, cause: &Cause) -> Option<String> {
             ..
         } => {
             let slow = slow.as_ref().and_then(|slow| of_units(report, slow));
-            let slow = slow.map_or_else(String::new, |slow| format!(", for slow ones: {slow}"));
+            let slow = slow.map_or_else(String::new, |slow| format!(", behind slow ones: {slow}"));
             format!(
                 "iterations wait for their turn at the {}, {} times{slow}",
                 at(id),
