@@ -166,7 +166,7 @@ impl Mutex {
 fn in_order(found: &Found<'_>, of: &OfRegion<'_>, site: u32, stats: &[&RegionStat]) -> Cause {
     let turns = of.analysed.map_or(&[][..], |a| &a.turns);
     // A doacross loop has no block: an iteration waits for whatever the one before it does until it lets it go on.
-    let is_block = mutex_of(stats).is_some_and(|m| m.held_s.is_some());
+    let is_block = mutex_of(stats).is_some_and(|m| m.held_s.is_some_and(|s| s > 0.0));
     let turns = turns
         .iter()
         .find(|t| t.site == site && t.ns > 0 && is_block);
