@@ -13,6 +13,7 @@ mod graph;
 mod idle;
 mod labelled;
 mod loops;
+mod merged;
 mod outlook;
 mod phases;
 mod regions;
@@ -20,12 +21,13 @@ pub mod replay;
 pub mod result;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub use drawn::{Drawn, DrawnUnit, MOST_DRAWN, Order, Stretch, drawn};
 pub use labelled::{Labelled, MOST_LABELLED, labelled};
 pub use result::{
-    Analysis, Candidate, Held, Idle, Largest, LoopAnalysis, LowerBound, NoTask, OnPath,
-    RegionAnalysis, WaitedFor, Waiting,
+    Analysis, Candidate, Held, Idle, Largest, Longest, LoopAnalysis, LowerBound, NoTask, OnPath,
+    RegionAnalysis, Turns, WaitedFor, Waiting,
 };
 
 use crate::run::RunFiles;

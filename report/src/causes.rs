@@ -3,6 +3,8 @@
 //! Causes come of single records ([`ompfuse_fuse::span`]). What these don't tell has the cause [`Cause::Unknown`].
 
 pub(crate) mod communication;
+mod exclusion;
+mod lines;
 mod managing;
 mod outside;
 mod scaling;
@@ -18,11 +20,11 @@ pub(crate) use scaling::scaling;
 
 use crate::from_summary::indexed::Indexed;
 use crate::from_summary::{NS, Queues, queues, unequal_ns};
-use crate::model::{Account, Cause, Loss, LossKind, ParallelOverhead, Report, Scaling, State};
-use crate::words;
+use crate::model::{Account, Cause, Loss, LossKind, Report, Scaling, State};
+use lines::{Executions, Lines};
 use ompfuse_format::Construct;
 use ompfuse_fuse::span::RegionAnalysis;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Smaller shares of the available time are no loss worth telling.
 const LEAST_SHARE: f64 = 0.005;
@@ -41,16 +43,23 @@ pub(crate) fn losses(
     summary: &Indexed<'_>,
     ids: &[u32],
 ) -> Vec<Loss> {
+    let lines = Lines::new(report, ids);
+    let queues = match report.running {
+        Some(_) => Found::queues(account, queues(summary)),
+        None => Queues::default(), // too little is known to tell a part from the rest
+    };
+    let joined = lines.summary(summary);
+    let joined = joined.as_ref().map(Indexed::new);
+    let account = &lines.account(account);
     let mut found = Found {
         report,
         account,
-        summary,
-        ids,
+        recorded: summary,
+        summary: joined.as_ref().unwrap_or(summary),
+        executions: lines.executions(report),
+        lines,
         losses: vec![],
-        queues: match report.running {
-            Some(_) => Found::queues(account, queues(summary)),
-            None => Queues::default(), // too little is known to tell a part from the rest
-        },
+        queues,
     };
     outside::add(&mut found, scaling);
     communication::outside(&mut found);
@@ -68,12 +77,12 @@ pub(crate) fn losses(
     }
     for (region, parts) in by_region {
         let site = region.and_then(|id| found.site(id));
-        let analysis = summary.analysis.as_ref();
+        let analysis = found.summary.whole().analysis.as_ref();
         let is_it = |r: &&RegionAnalysis| r.site.is_some() && r.site == site;
         let of = OfRegion {
             site,
             region,
-            overhead: report.overheads.iter().find(|o| Some(o.region) == region),
+            executions: region.and_then(|id| found.executions.get(&id).copied()),
             analysed: analysis.and_then(|a| a.regions.iter().find(is_it)),
             parts,
         };
@@ -86,40 +95,9 @@ pub(crate) fn losses(
     for loss in &mut losses {
         loss.share = loss.seconds / available_s;
     }
-    let mut losses = by_line(report, losses);
     losses.retain(|l| l.share >= LEAST_SHARE);
     losses.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     losses
-}
-
-/// The compiler's copies of one source line lose together. What is told of the cause is the copy's with the largest loss.
-fn by_line(report: &Report, mut losses: Vec<Loss>) -> Vec<Loss> {
-    losses.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    let line = |id: Option<u32>| {
-        let region = id.and_then(|id| report.regions.iter().find(|r| r.id == id));
-        let source = region.and_then(|r| Some((r.source.as_ref()?, r.construct)));
-        (source, id.filter(|_| source.is_none()))
-    };
-    let key = |l: &Loss| {
-        let kind = std::mem::discriminant(&l.cause);
-        (
-            l.loss,
-            kind,
-            line(l.region),
-            line(words::cause_place(&l.cause)),
-        )
-    };
-    let mut merged: Vec<Loss> = vec![];
-    for loss in losses {
-        match merged.iter_mut().find(|m| key(m) == key(&loss)) {
-            Some(known) => {
-                known.seconds += loss.seconds;
-                known.share += loss.share;
-            }
-            None => merged.push(loss),
-        }
-    }
-    merged
 }
 
 /// Seconds on the clock outside of parallel regions, and outside of MPI, all processes together. `None`: not known.
@@ -150,22 +128,22 @@ struct OfRegion<'a> {
     site: Option<u32>,
     /// Its number in the report.
     region: Option<u32>,
-    overhead: Option<&'a ParallelOverhead>,
+    executions: Option<Executions>,
     analysed: Option<&'a RegionAnalysis>,
     parts: Vec<Part>,
 }
 
 impl OfRegion<'_> {
     fn executions(&self) -> u64 {
-        self.overhead.map_or(1, |o| o.executions).max(1)
+        self.executions.map_or(1, |e| e.executions).max(1)
     }
 
     fn team(&self) -> u64 {
-        self.overhead.map_or(1, |o| o.team).max(1)
+        self.executions.map_or(1, |e| e.team).max(1)
     }
 
     fn wall_s(&self) -> f64 {
-        self.overhead.map_or(0.0, |o| o.wall_s)
+        self.executions.map_or(0.0, |e| e.wall_s)
     }
 
     /// Parts with one of these names, by place: seconds and number.
@@ -184,8 +162,13 @@ impl OfRegion<'_> {
 struct Found<'a> {
     report: &'a Report,
     account: &'a Account,
+    /// As it was recorded, with copies of a line apart.
+    recorded: &'a Indexed<'a>,
+    /// A line's copies are one site in it.
     summary: &'a Indexed<'a>,
-    ids: &'a [u32],
+    lines: Lines,
+    /// Executions of parallel regions, by number in the report.
+    executions: HashMap<u32, Executions>,
     losses: Vec<Loss>,
     /// What comes of threads that lacked a processor, as far as it is not told yet. Nothing if they lacked little.
     queues: Queues,
@@ -247,7 +230,9 @@ impl Found<'_> {
 
     /// Seconds for which threads wait in a region because others have more to compute there, whoever has the processors.
     fn unequal_s(&self, of: &OfRegion<'_>) -> f64 {
-        unequal_ns(self.summary, of.site) as f64 * NS
+        let copies = of.site.iter().flat_map(|&site| self.lines.copies(site));
+        let ns = copies.map(|site| unequal_ns(self.recorded, Some(site)));
+        ns.sum::<u64>() as f64 * NS
     }
 
     fn no_processor(&self) -> Option<Cause> {
@@ -262,12 +247,11 @@ impl Found<'_> {
     }
 
     fn id(&self, site: u32) -> u32 {
-        self.ids.get(site as usize).copied().unwrap_or(0)
+        self.lines.id(site)
     }
 
     fn site(&self, id: u32) -> Option<u32> {
-        let at = self.ids.iter().position(|&known| known == id);
-        at.map(|at| at as u32)
+        self.lines.site(id)
     }
 
     fn add(&mut self, loss: LossKind, region: Option<u32>, seconds: f64, cause: Cause) {
@@ -289,27 +273,9 @@ impl Found<'_> {
         });
     }
 
-    /// The places that are the same line and construct of the source: a compiler's copies.
-    fn copies(&self, site: u32) -> Vec<u32> {
-        let id = self.id(site);
-        let region = self.report.regions.iter().find(|r| r.id == id);
-        let Some(region) = region.filter(|r| r.source.is_some()) else {
-            return vec![site];
-        };
-        let same = { self.report.regions.iter() }
-            .filter(|r| r.source == region.source && r.construct == region.construct);
-        same.filter_map(|r| self.site(r.id)).collect()
-    }
-
-    /// Mean own time of the tasks of a line, in seconds, and their number.
+    /// Mean own time of the tasks of a place, in seconds, and their number.
     fn tasks(&self, site: u32) -> Option<(f64, u64)> {
-        let copies = self.copies(site);
-        let means = copies.iter();
-        let means = means.filter_map(|&at| self.mean(at, |c| c == Construct::Task));
-        let (sum_s, count) = means.fold((0.0, 0), |(sum_s, count), (mean_s, n)| {
-            (sum_s + mean_s * n as f64, count + n)
-        });
-        (count > 0).then(|| (sum_s / count as f64, count))
+        self.mean(site, |c| c == Construct::Task)
     }
 
     /// Mean own time of the units of a kind at a place, in seconds, and their number.

@@ -2,7 +2,7 @@
 
 use super::gather::{Gathered, Rec};
 use super::replay::{Guided, Schedule, Unit, Units, candidates, greedily};
-use super::result::{Candidate, Largest, LoopAnalysis};
+use super::result::{Candidate, Largest, Longest, LoopAnalysis};
 use crate::run::nodes::NONE;
 use ompfuse_format::Construct;
 use rustc_hash::FxHashMap;
@@ -15,6 +15,8 @@ const MOST_REPLAYED: u64 = 100_000;
 #[derive(Debug, Default)]
 pub(super) struct Loops {
     by_site: BTreeMap<u32, LoopAnalysis>,
+    /// By record's site and first iteration.
+    largest: FxHashMap<(u32, i64), Largest>,
     /// By record's site: units that were replayed.
     replayed: FxHashMap<u32, u64>,
     schedules: FxHashMap<u32, Vec<Schedule>>,
@@ -78,7 +80,6 @@ impl Loops {
         let count = execution.units.len() as u64;
         let time: u64 = execution.units.iter().map(|u| u.time).sum();
         let slowest = execution.loads.values().copied().max().unwrap_or(0);
-        let longest = execution.units.iter().map(|u| u.time).max().unwrap_or(0);
         let fetch = execution.fetched.map(|(ticks, times)| ticks / times.max(1));
         let stat = self.by_site.entry(execution.site).or_default();
         stat.is_sections = execution.is_sections;
@@ -89,28 +90,28 @@ impl Loops {
         stat.iterations = iterations.fold(stat.iterations, u64::saturating_add);
         stat.units_ns += time;
         stat.slowest_ns += slowest;
-        stat.longest_ns += longest;
         if let Some(fetch) = fetch {
             stat.fetch_ns = Some(stat.fetch_ns.map_or(fetch, |f| f.min(fetch)));
         }
-        if stat.executions == 1 {
-            stat.counts = execution.counts;
-        } else {
-            for (all, more) in stat.counts.iter_mut().zip(execution.counts) {
-                *all = all.zip(more).map(|(a, b)| a + b);
-            }
-        }
-        if let Some((rec, ticks, counts)) = execution.largest
-            && ticks > stat.largest.ns
-        {
-            stat.largest = Largest {
-                first: rec.index,
-                iterations: rec.extent.max(1),
+        let longest = execution.largest.map(|(rec, ticks, counts)| {
+            let iterations = rec.extent.max(1);
+            let key = (execution.site, rec.index);
+            let largest = self.largest.entry(key).or_default();
+            largest.first = rec.index;
+            largest.iterations = largest.iterations.max(iterations);
+            largest.ns += ticks;
+            Longest {
                 ns: ticks,
-                of_ns: time,
-                of_units: count,
+                iterations,
                 counts,
-            };
+            }
+        });
+        let longest = longest.unwrap_or_default();
+        if stat.executions == 1 {
+            (stat.counts, stat.longest) = (execution.counts, longest);
+        } else {
+            add(&mut stat.counts, execution.counts);
+            stat.longest += longest;
         }
         stat.longest_first_ns += longest_first(&execution.units, team, fetch.unwrap_or(0));
         let units = Units::new(execution.units);
@@ -145,6 +146,13 @@ impl Loops {
                 stat.candidates.clear();
             }
         }
+        for ((site, _), largest) in self.largest {
+            if let Some(stat) = self.by_site.get_mut(&site)
+                && (largest.ns, -largest.first) > (stat.largest.ns, -stat.largest.first)
+            {
+                stat.largest = largest;
+            }
+        }
         self.by_site
     }
 }
@@ -161,6 +169,26 @@ fn longest_first(units: &[Unit], team: u32, fetch: u64) -> u64 {
     greedily(times, u64::from(team))
 }
 
+/// Adds counts. What isn't known of some isn't known of all.
+pub(super) fn add(counts: &mut [Option<u64>; 2], more: [Option<u64>; 2]) {
+    for (sum, count) in counts.iter_mut().zip(more) {
+        *sum = sum.zip(count).map(|(s, c)| s + c);
+    }
+}
+
+impl std::ops::AddAssign for Longest {
+    fn add_assign(&mut self, more: Longest) {
+        let Longest {
+            ns,
+            iterations,
+            counts,
+        } = more;
+        self.ns += ns;
+        self.iterations += iterations;
+        add(&mut self.counts, counts);
+    }
+}
+
 impl Execution {
     fn add(&mut self, rec: &Rec, time: u64, counts: [Option<u64>; 2], is_sections: bool) {
         self.units.push(Unit {
@@ -175,8 +203,6 @@ impl Execution {
         if self.largest.is_none_or(|(_, ticks, _)| ticks < time) {
             self.largest = Some((*rec, time, counts));
         }
-        for (sum, count) in self.counts.iter_mut().zip(counts) {
-            *sum = sum.zip(count).map(|(s, c)| s + c);
-        }
+        add(&mut self.counts, counts);
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Waited {
     pub(super) times: u64,
     /// The part for threads whose work was disturbed.
     pub(super) disturbed: u64,
+    /// Threads had units of several loops.
+    pub(super) several: bool,
 }
 
 /// Waiting, by barrier (record's site; `None`: the region's end) and what for (record's sites).
@@ -89,6 +91,10 @@ pub(super) fn add(gathered: &Gathered, fork: u32, parts: &[u32], tasks: &[u32], 
         entry.ticks += waited;
         entry.times += 1;
         let last = shares.iter().max_by_key(|s| s.arrived + s.tasks);
+        let units = shares.iter().flat_map(|s| s.did.keys());
+        let mut units = units.filter(|what| matches!(what, WaitedFor::Units(_)));
+        let first = units.next();
+        entry.several |= units.any(|other| Some(other) != first);
         if last.is_some_and(|s| s.disturbed) {
             entry.disturbed += waited;
         }
@@ -180,11 +186,16 @@ fn shares(gathered: &Gathered, part: u32) -> Vec<Share> {
     list
 }
 
-/// Adds what a thread did in an interval.
+/// Adds what a thread did in an interval. Code of no construct of its own belongs to what it is in.
 fn did(gathered: &Gathered, at: u32, share: &mut Share) {
-    let mut open = vec![at];
-    while let Some(at) = open.pop() {
+    let mut open = vec![(at, WaitedFor::Code)];
+    while let Some((at, around)) = open.pop() {
         let rec = &gathered.recs[at as usize];
+        let inside = || gathered.inside(at);
+        let in_inside = || {
+            let inside = inside().map(|i| gathered.recs[i as usize].len());
+            inside.sum::<u64>()
+        };
         let key = match rec.construct {
             c if c.is_divided() || c.is_share() => WaitedFor::Units(rec.site),
             c if c.is_block() => WaitedFor::Block(rec.site),
@@ -196,32 +207,23 @@ fn did(gathered: &Gathered, at: u32, share: &mut Share) {
             c if c.charges_to() == Charge::Entry => {
                 let entered = rec.extent.min(rec.own);
                 *share.did.entry(WaitedFor::Entering(rec.site)).or_default() += entered;
-                // What it held it for is in the code around, but not where that is found by what lies between.
-                let inside: u64 = gathered
-                    .inside(at)
-                    .map(|i| gathered.recs[i as usize].len())
-                    .sum();
-                let held = rec.len().saturating_sub(rec.own + inside);
-                *share.did.entry(WaitedFor::Code).or_default() += held;
-                open.extend(gathered.inside(at));
+                let held = rec.len().saturating_sub(rec.own + in_inside());
+                *share.did.entry(around).or_default() += held;
+                open.extend(inside().map(|i| (i, around)));
                 continue;
             }
-            c if c.charges_to() == Charge::Work => WaitedFor::Code,
+            c if c.charges_to() == Charge::Work => around,
             _ => {
                 // Waits and the runtime; what they execute meanwhile counts.
-                share.tasks += match rec.construct.is_barrier() {
-                    true => gathered
-                        .inside(at)
-                        .map(|i| gathered.recs[i as usize].len())
-                        .sum(),
-                    false => 0,
-                };
-                open.extend(gathered.inside(at));
+                if rec.construct.is_barrier() {
+                    share.tasks += in_inside();
+                }
+                open.extend(inside().map(|i| (i, around)));
                 continue;
             }
         };
         *share.did.entry(key).or_default() += rec.own;
         share.disturbed |= rec.disturbed;
-        open.extend(gathered.inside(at));
+        open.extend(inside().map(|i| (i, key)));
     }
 }

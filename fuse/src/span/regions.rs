@@ -8,8 +8,10 @@ use super::outlook::{Between, outlook};
 use super::phases::{self, Waits};
 use super::replay::{Guided, Schedule};
 use super::result::{
-    Analysis, Held, Idle, LowerBound, NoTask, OnPath, RegionAnalysis, WaitedFor, Waiting,
+    Analysis, Held, Idle, LoopAnalysis, LowerBound, NoTask, OnPath, RegionAnalysis, Turns,
+    WaitedFor, Waiting,
 };
+use super::turns;
 use crate::run::RunFiles;
 use crate::run::clock::Clock;
 use crate::run::nodes::NONE;
@@ -119,6 +121,7 @@ struct Ticks {
     /// Of this region and those inside, by site.
     waits: BTreeMap<u32, Waits>,
     idle: BTreeMap<u32, idle::Idle>,
+    turns: BTreeMap<u32, turns::Turns>,
     loops: Loops,
 }
 
@@ -182,17 +185,17 @@ impl Process<'_> {
             self.execution(&recs, fork, &mut builder, ticks);
         }
         for (site, mut ticks) in by_site {
+            let mut found: Vec<RegionAnalysis> = vec![];
             for (site, waits) in std::mem::take(&mut ticks.waits) {
-                let place = self.place(site);
-                self.add_waits(waits, place, regions.entry(place).or_default());
+                found.push(self.waits(waits, self.place(site)));
             }
             for (site, idle) in std::mem::take(&mut ticks.idle) {
-                let place = self.place(site);
-                self.add_idle(idle, regions.entry(place).or_default());
+                found.push(self.reasons(idle, self.place(site)));
             }
-            let place = self.place(site);
-            let sums = regions.entry(place).or_default();
-            self.finish(ticks, place, sums);
+            found.push(self.finish(ticks, self.place(site)));
+            for region in found {
+                regions.entry(region.site).or_default().absorb(region);
+            }
         }
     }
 
@@ -242,6 +245,7 @@ impl Process<'_> {
                 _ => {}
             }
         }
+        turns::add(gathered, recs, &mut ticks.turns);
         let guided = match self.is_libgomp() {
             true => Guided::Libgomp,
             false => Guided::Libomp,
@@ -347,29 +351,9 @@ impl Process<'_> {
         }
     }
 
-    /// Adds a place's sums to those of other processes.
-    fn finish(&self, ticks: Ticks, site: Option<u32>, region: &mut RegionAnalysis) {
+    /// A place's sums.
+    fn finish(&self, ticks: Ticks, site: Option<u32>) -> RegionAnalysis {
         let ns = |ticks: u64| self.clock.length(ticks);
-        let is_first = region.executions == 0;
-        region.site = site;
-        region.executions += ticks.executions;
-        region.wall_ns += ns(ticks.wall);
-        region.team = region.team.max(ticks.team);
-        region.work_ns += ns(ticks.work);
-        region.span_ns += ns(ticks.span);
-        region.span_equal_ns += ns(ticks.span_equal);
-        region.span_deferred_ns += ns(ticks.span_deferred);
-        region.dependent += ticks.dependent;
-        region.task_count += ticks.task_count;
-        region.tasks_ns += ns(ticks.tasks);
-        region.creating_ns += ns(ticks.creating);
-        region.each_ns += ns(ticks.each);
-        region.modelled_ns += ns(ticks.modelled);
-        region.assumes_equal |= ticks.assumes_equal;
-        region.by_number |= ticks.by_number;
-        region.lower_bound.extend(&ticks.bounds);
-        region.lower_bound.sort_unstable();
-        region.lower_bound.dedup();
         let held = ticks.held.iter().max_by_key(|(_, t)| **t);
         let held = held.and_then(|(site, t)| {
             Some(Held {
@@ -377,60 +361,52 @@ impl Process<'_> {
                 ns: ns(*t),
             })
         });
-        let is_more = |h: &Held| region.held.is_none_or(|known| known.ns < h.ns);
-        if let Some(held) = held.filter(is_more) {
-            region.held = Some(held);
+        let path = ticks.path.iter().filter_map(|(&site, &(on_path, units))| {
+            let (site, ns) = (self.place(site)?, ns(on_path));
+            Some(OnPath { site, ns, units })
+        });
+        let turns = ticks.turns.iter().filter_map(|(&site, waits)| {
+            Some(Turns {
+                site: self.place(site)?,
+                of_loop: waits.of_loop.and_then(|site| self.place(site)),
+                ns: ns(waits.waited),
+                inside_ns: ns(waits.inside),
+            })
+        });
+        let predicted = ticks.predicted.iter().filter(|_| !ticks.is_nested);
+        RegionAnalysis {
+            site,
+            executions: ticks.executions,
+            wall_ns: ns(ticks.wall),
+            team: ticks.team,
+            work_ns: ns(ticks.work),
+            span_ns: ns(ticks.span),
+            span_equal_ns: ns(ticks.span_equal),
+            span_deferred_ns: ns(ticks.span_deferred),
+            lower_bound: ticks.bounds,
+            predicted_ns: predicted.clone().map(|p| ns(p.likely)).collect(),
+            predicted_between_ns: predicted.map(|p| [ns(p.low), ns(p.high)]).collect(),
+            path: path.collect(),
+            modelled_ns: ns(ticks.modelled),
+            assumes_equal: ticks.assumes_equal,
+            by_number: ticks.by_number,
+            held,
+            waiting: vec![],
+            idle: vec![],
+            turns: turns.collect(),
+            loops: self.loops(ticks.loops),
+            dependent: ticks.dependent,
+            task_count: ticks.task_count,
+            tasks_ns: ns(ticks.tasks),
+            creating_ns: ns(ticks.creating),
+            each_ns: ns(ticks.each),
         }
-        self.predict(&ticks, is_first, region);
-        self.follow_path(&ticks, region);
-        self.add_loops(ticks.loops, region);
     }
 
-    /// Adds what its executions are predicted to take.
-    fn predict(&self, ticks: &Ticks, is_first: bool, region: &mut RegionAnalysis) {
+    /// Its loops.
+    fn loops(&self, loops: Loops) -> Vec<LoopAnalysis> {
         let ns = |ticks: u64| self.clock.length(ticks);
-        let bounds = |p: &Between| [ns(p.low), ns(p.high)];
-        match (is_first, ticks.is_nested || region.predicted_ns.is_empty()) {
-            (true, _) if !ticks.is_nested => {
-                region.predicted_ns = ticks.predicted.iter().map(|p| ns(p.likely)).collect();
-                region.predicted_between_ns = ticks.predicted.iter().map(bounds).collect();
-            }
-            (false, false) => {
-                for (sum, p) in region.predicted_ns.iter_mut().zip(&ticks.predicted) {
-                    *sum += ns(p.likely);
-                }
-                for (sum, p) in region.predicted_between_ns.iter_mut().zip(&ticks.predicted) {
-                    let more = bounds(p);
-                    *sum = [sum[0] + more[0], sum[1] + more[1]];
-                }
-            }
-            _ => {
-                region.predicted_ns.clear();
-                region.predicted_between_ns.clear();
-            }
-        }
-    }
-
-    /// Adds what is on its critical paths.
-    fn follow_path(&self, ticks: &Ticks, region: &mut RegionAnalysis) {
-        for (&site, &(on_path, units)) in &ticks.path {
-            let Some(site) = self.place(site) else {
-                continue;
-            };
-            let ns = self.clock.length(on_path);
-            match region.path.iter_mut().find(|p| p.site == site) {
-                Some(known) => (known.ns, known.units) = (known.ns + ns, known.units + units),
-                None => region.path.push(OnPath { site, ns, units }),
-            }
-        }
-        region
-            .path
-            .sort_by_key(|p| (std::cmp::Reverse(p.ns), p.site));
-    }
-
-    /// Adds its loops.
-    fn add_loops(&self, loops: Loops, region: &mut RegionAnalysis) {
-        let ns = |ticks: u64| self.clock.length(ticks);
+        let mut list = vec![];
         for (site, mut stat) in loops.finish() {
             let Some(site) = self.place(site) else {
                 continue;
@@ -439,113 +415,64 @@ impl Process<'_> {
             for t in [
                 &mut stat.units_ns,
                 &mut stat.slowest_ns,
-                &mut stat.longest_ns,
                 &mut stat.longest_first_ns,
+                &mut stat.longest.ns,
                 &mut stat.largest.ns,
-                &mut stat.largest.of_ns,
             ] {
                 *t = ns(*t);
             }
             stat.fetch_ns = stat.fetch_ns.map(ns);
             stat.candidates.iter_mut().for_each(|c| c.ns = ns(c.ns));
-            match region.loops.iter_mut().find(|l| l.site == site) {
-                Some(known) => known.absorb(stat),
-                None => region.loops.push(stat),
-            }
+            list.push(stat);
         }
-        region.loops.sort_by_key(|l| std::cmp::Reverse(l.units_ns));
+        list
     }
 
-    /// Adds what threads of a place's region waited for.
-    fn add_waits(&self, waits: Waits, site: Option<u32>, region: &mut RegionAnalysis) {
-        region.site = site;
+    /// What threads of a place's region waited for.
+    fn waits(&self, waits: Waits, site: Option<u32>) -> RegionAnalysis {
         let ns = |ticks: u64| self.clock.length(ticks);
-        for ((barrier, waited_for), waited) in waits {
-            let placed = Waiting {
-                barrier: barrier.and_then(|b| self.place(b)),
-                waited_for: self.placed(waited_for),
-                ns: ns(waited.ticks),
-                times: waited.times,
-                disturbed_ns: ns(waited.disturbed),
-            };
-            let same =
-                |w: &&mut Waiting| (w.barrier, w.waited_for) == (placed.barrier, placed.waited_for);
-            match region.waiting.iter_mut().find(same) {
-                Some(known) => {
-                    known.ns += placed.ns;
-                    known.times += placed.times;
-                    known.disturbed_ns += placed.disturbed_ns;
-                }
-                None => region.waiting.push(placed),
-            }
+        let waiting = waits.into_iter().map(|((barrier, what), waited)| Waiting {
+            barrier: barrier.and_then(|b| self.place(b)),
+            waited_for: what
+                .placed(|site| self.place(site))
+                .unwrap_or(WaitedFor::Runtime),
+            ns: ns(waited.ticks),
+            times: waited.times,
+            disturbed_ns: ns(waited.disturbed),
+            several: waited.several,
+        });
+        RegionAnalysis {
+            site,
+            waiting: waiting.collect(),
+            ..RegionAnalysis::default()
         }
-        region.waiting.sort_by_key(|w| std::cmp::Reverse(w.ns));
     }
 
-    /// Adds why its threads had no tasks.
-    fn add_idle(&self, idle: idle::Idle, region: &mut RegionAnalysis) {
+    /// Why threads of a place's region had no tasks.
+    fn reasons(&self, mut idle: idle::Idle, site: Option<u32>) -> RegionAnalysis {
+        let mut list = vec![];
         for ((at, why), reason) in idle.reasons {
-            let Some(placed) = self.placed_reason(why) else {
+            let Some(placed) = why.placed(|site| self.place(site)) else {
                 continue;
             };
             let times = match why {
-                NoTask::OneByOne { wait, tasks } => idle.single.get(&(wait, tasks)).copied(),
+                NoTask::OneByOne { wait, tasks } => idle.single.remove(&(wait, tasks)),
                 _ => None,
             };
-            let more = Idle {
+            list.push(Idle {
                 at: at.and_then(|at| self.place(at)),
                 why: placed,
                 ns: self.clock.length(reason.ticks),
                 late_ns: self.clock.length(reason.late),
                 disturbed_ns: self.clock.length(reason.disturbed),
                 times: times.unwrap_or(0),
-            };
-            let same = |i: &&mut Idle| (i.at, i.why) == (more.at, more.why);
-            match region.idle.iter_mut().find(same) {
-                Some(known) => {
-                    known.ns += more.ns;
-                    known.late_ns += more.late_ns;
-                    known.disturbed_ns += more.disturbed_ns;
-                    known.times += more.times;
-                }
-                None => region.idle.push(more),
-            }
+            });
         }
-        region.idle.sort_by_key(|i| std::cmp::Reverse(i.ns));
-    }
-
-    fn placed_reason(&self, why: NoTask) -> Option<NoTask> {
-        let place = |site: u32, of: fn(u32) -> NoTask| self.place(site).map(of);
-        match why {
-            NoTask::Untaken(s) => place(s, NoTask::Untaken),
-            NoTask::NotItsOwn(s) => place(s, NoTask::NotItsOwn),
-            NoTask::Dependent(s) => place(s, NoTask::Dependent),
-            NoTask::Excluded(s) => place(s, NoTask::Excluded),
-            NoTask::Event(s) => place(s, NoTask::Event),
-            NoTask::AtOnce(s) => place(s, NoTask::AtOnce),
-            NoTask::InYield(s) => place(s, NoTask::InYield),
-            NoTask::Block(s) => place(s, NoTask::Block),
-            NoTask::Creating(s) => place(s, NoTask::Creating),
-            NoTask::Last(s) => place(s, NoTask::Last),
-            NoTask::Code => Some(NoTask::Code),
-            NoTask::OneByOne { wait, tasks } => Some(NoTask::OneByOne {
-                wait: self.place(wait)?,
-                tasks: self.place(tasks)?,
-            }),
+        RegionAnalysis {
+            site,
+            idle: list,
+            ..RegionAnalysis::default()
         }
-    }
-
-    fn placed(&self, waited_for: WaitedFor) -> WaitedFor {
-        let place = |site: u32, of: fn(u32) -> WaitedFor| self.place(site).map(of);
-        match waited_for {
-            WaitedFor::Units(s) => place(s, WaitedFor::Units),
-            WaitedFor::Block(s) => place(s, WaitedFor::Block),
-            WaitedFor::Tasks(s) => place(s, WaitedFor::Tasks),
-            WaitedFor::Nested(s) => place(s, WaitedFor::Nested),
-            WaitedFor::Entering(s) => place(s, WaitedFor::Entering),
-            plain => Some(plain),
-        }
-        .unwrap_or(WaitedFor::Runtime)
     }
 }
 
@@ -553,39 +480,6 @@ impl Ticks {
     fn bound(&mut self, because: LowerBound) {
         if !self.bounds.contains(&because) {
             self.bounds.push(because);
-        }
-    }
-}
-
-impl super::LoopAnalysis {
-    /// Takes over another process's.
-    fn absorb(&mut self, other: super::LoopAnalysis) {
-        self.executions += other.executions;
-        self.with_few_units += other.with_few_units;
-        self.units += other.units;
-        self.iterations += other.iterations;
-        self.units_ns += other.units_ns;
-        self.slowest_ns += other.slowest_ns;
-        self.longest_ns += other.longest_ns;
-        self.longest_first_ns += other.longest_first_ns;
-        if other.largest.ns > self.largest.ns {
-            self.largest = other.largest;
-        }
-        for (all, more) in self.counts.iter_mut().zip(other.counts) {
-            *all = all.zip(more).map(|(a, b)| a + b);
-        }
-        // Other processes' loops may have had other chunks: their sums are no longer comparable.
-        let same = |c: &super::Candidate, d: &super::Candidate| c.schedule == d.schedule;
-        let is_same = self.candidates.len() == other.candidates.len()
-            && (self.candidates.iter().zip(&other.candidates)).all(|(c, d)| same(c, d));
-        match is_same {
-            true => {
-                for (c, d) in self.candidates.iter_mut().zip(&other.candidates) {
-                    c.ns += d.ns;
-                    c.assumes_equal |= d.assumes_equal;
-                }
-            }
-            false => self.candidates.clear(),
         }
     }
 }

@@ -82,6 +82,9 @@ pub struct RegionAnalysis {
     /// Waiting for tasks, at barriers and elsewhere, by why there was none to execute.
     #[serde(default)]
     pub idle: Vec<Idle>,
+    /// Waiting for turns in `ordered` blocks, by place.
+    #[serde(default)]
+    pub turns: Vec<Turns>,
     /// Work-sharing loops and sections, by place.
     pub loops: Vec<LoopAnalysis>,
     /// Tasks that depend on others.
@@ -155,6 +158,9 @@ pub struct Waiting {
     /// been late for that.
     #[serde(default)]
     pub disturbed_ns: u64,
+    /// Threads came to the barrier behind units of several loops or sections, at least once.
+    #[serde(default)]
+    pub several: bool,
 }
 
 /// Why a thread that waits has no task to execute. Places are positions in the summary's sites.
@@ -209,6 +215,19 @@ pub struct Idle {
     pub times: u64,
 }
 
+/// Waiting for turns in an `ordered` block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Position in the summary's sites.
+    pub site: u32,
+    /// The loop that it is in, if known.
+    pub of_loop: Option<u32>,
+    /// How long threads waited, all together.
+    pub ns: u64,
+    /// The part in which a thread was in the block. In the rest those whose turn it was had not come to it.
+    pub inside_ns: u64,
+}
+
 /// A loop, or sections.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoopAnalysis {
@@ -228,12 +247,12 @@ pub struct LoopAnalysis {
     pub units_ns: u64,
     /// Time of the thread with the most, summed up over executions.
     pub slowest_ns: u64,
-    /// The longest unit's time, summed up over executions.
-    pub longest_ns: u64,
+    /// The longest unit of each execution, all together.
+    pub longest: Longest,
     /// When the last thread would end if the longest unit began first and others were fetched in their order, summed up over executions.
     #[serde(default)]
     pub longest_first_ns: u64,
-    /// The longest unit of all.
+    /// The unit that is the longest one for most of that time.
     pub largest: Largest,
     /// Counts of the units: instructions and misses, where they are known of all.
     pub counts: [Option<u64>; 2],
@@ -243,21 +262,26 @@ pub struct LoopAnalysis {
     pub candidates: Vec<Candidate>,
 }
 
-/// A unit.
+/// The longest units of several executions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Longest {
+    /// Their time.
+    pub ns: u64,
+    /// Their iterations.
+    pub iterations: u64,
+    /// Their instructions and misses, where they are known of all.
+    pub counts: [Option<u64>; 2],
+}
+
+/// A unit of a place in all executions in which it is the longest one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Largest {
     /// First iteration (logical, from 0), or the section's number.
     pub first: i64,
-    /// Iterations.
+    /// Its iterations, the most of an execution.
     pub iterations: u64,
-    /// Its time.
+    /// Its time, the sum of these executions.
     pub ns: u64,
-    /// Time of all units of that execution.
-    pub of_ns: u64,
-    /// Units of that execution.
-    pub of_units: u64,
-    /// Its instructions and misses, where counted.
-    pub counts: [Option<u64>; 2],
 }
 
 /// Another schedule.

@@ -41,7 +41,7 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
     }
     let is_other = |what: &str| {
         let known = FORKING.contains(&what) || CREATING.contains(&what) || what == FETCHING;
-        !known && !what.ends_with(super::waiting::EXIT)
+        !known && !what.ends_with(super::exclusion::EXIT)
     };
     let others = of.parts.iter().filter(|p| p.state == State::Management);
     let others: f64 = others
@@ -64,7 +64,7 @@ fn late(found: &mut Found<'_>, of: &OfRegion<'_>, starting: f64) -> f64 {
     let is_end = |l: &Loss| {
         l.region == of.region && l.loss == LossKind::Waiting && l.cause == Cause::Unknown
     };
-    let is_short = starting >= SHORT * of.overhead.map_or(0.0, |o| o.total_s);
+    let is_short = starting >= SHORT * of.executions.map_or(0.0, |e| e.total_s);
     let late = |l: &Loss| {
         let is_part = is_late(l, of) || (of.analysed.is_none() && is_short && is_end(l));
         is_part && l.seconds < starting

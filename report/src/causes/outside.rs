@@ -31,10 +31,8 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
     let idle_s = account.ns(State::IdleSerial) as f64 * NS;
     found.add(LossKind::Serial, None, idle_s, cause);
     for part in account.parts(State::IdleTeam) {
-        let overhead = part
-            .parallel
-            .and_then(|id| found.report.overheads.iter().find(|o| o.region == id));
-        let mean = overhead.map(|o| o.total_s / o.wall_s.max(f64::MIN_POSITIVE));
+        let executions = part.parallel.and_then(|id| found.executions.get(&id));
+        let mean = executions.map(|e| e.total_s / e.wall_s.max(f64::MIN_POSITIVE));
         let cause = Cause::SmallerTeam {
             team: mean.unwrap_or(1.0),
             threads: account.threads,

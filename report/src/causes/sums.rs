@@ -4,7 +4,7 @@
 use super::{Found, OfRegion, units};
 use crate::model::Cause;
 use ompfuse_format::Construct;
-use ompfuse_fuse::span::{Largest, LoopAnalysis};
+use ompfuse_fuse::span::{Largest, Longest, LoopAnalysis};
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, ThreadColumns};
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ fn longest(found: &Found<'_>, of: &OfRegion<'_>) -> Option<Cause> {
         Part::Units(site) | Part::Sections(site) => {
             let threads = times.waits.len() as u64;
             let units = units_at(inside, site, threads, times.parts[&part][last])?;
-            units::cause(found, &units, threads)
+            units::cause(found, &units, threads, false)
         }
         Part::Block(site) => Cause::OneThread { at: found.id(site) },
         Part::Code => Cause::UnevenCode,
@@ -150,13 +150,15 @@ fn units_at(
     let whole = at_site().find(|r| r.construct.is_some_and(is_whole));
     let executions = whole.map_or(1, |w| w.instances).max(1);
     let count = units.count();
-    let longest = units.distribution.as_ref().and_then(|d| d.largest.first());
-    let largest = longest.map(|unit| Largest {
+    // Of several executions it isn't known how long the others' are.
+    let unit = units.distribution.as_ref().and_then(|d| d.largest.first());
+    let unit = unit.filter(|_| executions == 1);
+    let largest = unit.map(|unit| Largest {
         first: unit.index,
         iterations: unit.iterations,
         ns: unit.own_ns,
-        ..Largest::default()
     });
+    let largest = largest.unwrap_or_default();
     Some(LoopAnalysis {
         site,
         is_sections: units.construct == Some(Construct::Section),
@@ -170,10 +172,13 @@ fn units_at(
         iterations: units.threads.extent.iter().sum(),
         units_ns: units.own_ns(),
         slowest_ns: slowest_ns as u64,
-        // Of the execution that it is of; how long the others' are isn't known.
-        longest_ns: longest.map_or(0, |unit| unit.own_ns),
+        longest: Longest {
+            ns: largest.ns,
+            iterations: largest.iterations,
+            counts: [None; 2],
+        },
+        largest,
         longest_first_ns: 0,
-        largest: largest.unwrap_or_default(),
         counts: [None; 2],
         fetch_ns: None,
         candidates: vec![],

@@ -221,8 +221,7 @@ fn cause(found: &Found<'_>, of: &OfRegion<'_>, analysed: &RegionAnalysis, why: N
             share: creating(analysed).min(1.0),
         },
         NoTask::OneByOne { wait, tasks } => {
-            let copies = found.copies(wait);
-            let times = single_waits(analysed, |site| copies.contains(&site));
+            let times = single_waits(analysed, |site| site == wait);
             let of_all = of.executions() as f64 / analysed.executions.max(1) as f64;
             Cause::OneByOne {
                 at: found.id(wait),
@@ -256,8 +255,7 @@ pub(super) fn last(found: &Found<'_>, analysed: &RegionAnalysis, site: u32) -> C
         return dependences(found, analysed, site);
     }
     let at = found.id(site);
-    let copies = found.copies(site);
-    let stats = copies.iter().flat_map(|&site| found.summary.at_site(site));
+    let stats = found.summary.at_site(site).iter();
     let tasks = stats.filter(|r| r.construct == Some(Construct::Task));
     let longest = tasks.flat_map(|r| &r.threads.max_ns).max();
     let mean_s = found.tasks(site).map(|(mean_s, _)| mean_s);
@@ -325,13 +323,9 @@ fn would_defer(analysed: &RegionAnalysis) -> bool {
 
 /// Waits for single tasks, at these places.
 fn single_waits(analysed: &RegionAnalysis, is_here: impl Fn(u32) -> bool) -> u64 {
-    let mut waits: Vec<(NoTask, u64)> = { analysed.idle.iter() }
-        .filter(|i| matches!(i.why, NoTask::OneByOne { wait, .. } if is_here(wait)))
-        .map(|i| (i.why, i.times))
-        .collect();
-    waits.sort_unstable();
-    waits.dedup_by_key(|w| w.0);
-    waits.iter().map(|w| w.1).sum()
+    let here = { analysed.idle.iter() }
+        .filter(|i| matches!(i.why, NoTask::OneByOne { wait, .. } if is_here(wait)));
+    here.map(|i| i.times).sum()
 }
 
 /// Whether it isn't on record how tasks depend on each other.

@@ -5,6 +5,7 @@ mod advice;
 use super::Found;
 use crate::from_summary::NS;
 use crate::model::Cause;
+use ompfuse_format::site::SHARED_CODE;
 use ompfuse_fuse::span::LoopAnalysis;
 
 /// A unit that is so many times as long as the others, for each iteration, is an uneven one.
@@ -12,8 +13,9 @@ const UNEVEN: f64 = 3.0;
 /// One that is so much of the slowest thread's time makes it the slowest.
 const MOST: f64 = 0.5;
 
-/// Of a loop or sections in a team of so many threads.
-pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cause {
+/// Of a loop or sections in a team of so many threads. `is_alone`: there are no units of others between the barriers around it, whose
+/// threads another schedule might make wait.
+pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64, is_alone: bool) -> Cause {
     let at = found.id(stat.site);
     let executions = stat.executions.max(1) as f64;
     if 2 * stat.with_few_units > stat.executions {
@@ -27,7 +29,7 @@ pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cau
     }
     // With a range for each thread the longest range is the thread's share.
     let has_one_each = stat.units <= threads * stat.executions;
-    let is_most = stat.longest_ns as f64 >= MOST * stat.slowest_ns as f64;
+    let is_most = stat.longest.ns as f64 >= MOST * stat.slowest_ns as f64;
     if is_most && (!has_one_each || stat.is_sections) {
         let uneven = uneven(found, stat, threads);
         if matches!(uneven, Cause::UnevenUnits { times_mean, .. } if times_mean >= UNEVEN) {
@@ -35,44 +37,59 @@ pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cau
         }
     }
     let mean = stat.units_ns as f64 / threads.max(1) as f64;
+    // What two loops take together is no ratio of one.
+    let detail = found.summary.sites.get(stat.site as usize);
+    let detail = detail.and_then(|site| site.detail.as_deref());
+    let is_shared = detail.is_some_and(|d| d.contains(SHARED_CODE));
     Cause::UnevenDistribution {
         at,
         schedule: schedule_of(found, stat.site),
-        slowest_times_mean: stat.slowest_ns as f64 / mean.max(1.0),
-        better: advice::better(found, stat, threads),
+        slowest_times_mean: (!is_shared).then(|| stat.slowest_ns as f64 / mean.max(1.0)),
+        better: advice::better(found, stat, threads).filter(|_| is_alone && !is_shared),
     }
 }
 
+/// The slowest units of a loop, if they take so many times the others' mean.
+pub(super) fn slowest(
+    found: &Found<'_>,
+    stat: &LoopAnalysis,
+    (threads, times): (u64, f64),
+) -> Option<Cause> {
+    let uneven = uneven(found, stat, threads);
+    let is_slow =
+        |c: &Cause| matches!(c, Cause::UnevenUnits { times_mean, .. } if *times_mean >= times);
+    Some(uneven).filter(is_slow)
+}
+
+/// What the longest units of the executions have more of than all others, in the mean.
 fn uneven(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cause {
     let misses = (found.summary.analysis.as_ref()).and_then(|a| a.misses.clone());
-    let largest = stat.largest;
-    let each = |all: f64, of_all: f64, one: f64, of_one: f64| {
-        let others = (all - one).max(0.0) / (of_all - of_one).max(1.0);
-        one / of_one.max(1.0) / others.max(f64::MIN_POSITIVE)
-    };
-    let of_one = largest.iterations as f64;
+    let (longest, largest) = (stat.longest, stat.largest);
+    let of_longest = longest.iterations as f64;
     let all_iterations = match stat.is_sections {
         true => stat.units as f64,
         false => stat.iterations as f64,
     };
-    // Others: all units of the place but for the longest of each execution.
-    let of_longest = of_one * stat.executions as f64;
-    let times = {
-        let others = (stat.units_ns.saturating_sub(stat.longest_ns)) as f64;
-        let others = others / (all_iterations - of_longest).max(1.0);
-        largest.ns as f64 / of_one.max(1.0) / others.max(f64::MIN_POSITIVE)
+    let times = |all: u64, longest: u64| {
+        let others = all.saturating_sub(longest) as f64 / (all_iterations - of_longest).max(1.0);
+        longest as f64 / of_longest.max(1.0) / others.max(f64::MIN_POSITIVE)
     };
     let counted = |which: usize| {
-        let (all, one) = (stat.counts[which]?, largest.counts[which]?);
-        (all > one).then(|| each(all as f64, all_iterations, one as f64, of_one))
+        let (all, one) = (stat.counts[which]?, longest.counts[which]?);
+        (all > one).then(|| times(all, one))
     };
+    let executions = stat.executions.max(1);
+    let is_usual = largest.ns as f64 >= MOST * longest.ns as f64;
     Cause::UnevenUnits {
         at: found.id(stat.site),
         is_sections: stat.is_sections,
-        first: largest.first,
-        iterations: largest.iterations,
-        unit_s: largest.ns as f64 * NS,
-        times_mean: times,
+        first: is_usual.then_some(largest.first),
+        iterations: match is_usual {
+            true => largest.iterations,
+            false => longest.iterations.div_ceil(executions),
+        },
+        unit_s: longest.ns as f64 * NS / executions as f64,
+        times_mean: times(stat.units_ns, longest.ns),
         instructions_times_mean: counted(0),
         misses_times_mean: counted(1),
         misses_event: counted(1).and(misses),

@@ -1,6 +1,6 @@
-//! Waiting: at barriers and ends of regions, for tasks, and for what one thread at a time may enter.
+//! Waiting: at barriers and ends of regions, and for tasks.
 
-use super::{Found, OfRegion, sums, tasks, units};
+use super::{Found, OfRegion, exclusion, sums, tasks, units};
 use crate::model::{Cause, LossKind, State};
 use ompfuse_format::Construct;
 use ompfuse_fuse::span::{LoopAnalysis, RegionAnalysis, WaitedFor};
@@ -9,28 +9,19 @@ use std::collections::BTreeMap;
 /// The parts of the classes that are waiting for tasks.
 const FOR_TASKS: [&str; 2] = [Construct::Taskwait.name(), Construct::Taskgroup.name()];
 
-/// What parts are called that hand a construct over which one thread at a time is in.
-pub(super) const EXIT: &str = "-exit";
-
 /// Adds a region's.
 pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    exclusion(found, of);
+    exclusion::add(found, of);
     for_tasks(found, of);
     ends(found, of);
-}
-
-/// Whether a part is waiting to enter something, or leaving it.
-fn is_exclusion(what: &str) -> bool {
-    let name = what.strip_suffix(EXIT).unwrap_or(what);
-    Construct::ALL
-        .iter()
-        .any(|c| c.is_exclusive() && c.name() == name)
 }
 
 /// What threads waited for at barriers and the region's end, in the proportions of the executions that were looked at.
 fn ends(found: &mut Found<'_>, of: &OfRegion<'_>) {
     let is_end = |what: &str| {
-        what != Construct::Flush.name() && !FOR_TASKS.contains(&what) && !is_exclusion(what)
+        what != Construct::Flush.name()
+            && !FOR_TASKS.contains(&what)
+            && !exclusion::is_exclusion(what)
     };
     let mut by_site: BTreeMap<Option<u32>, (f64, u64)> = BTreeMap::new();
     let parts = of.parts.iter().filter(|p| p.state != State::Management);
@@ -123,7 +114,13 @@ fn waited(
 ) -> Cause {
     match waited_for {
         WaitedFor::Units(site) => match units_at(found, analysed, site) {
-            Some(stat) => units::cause(found, stat, of.team()),
+            Some(stat) => {
+                let here = analysed.waiting.iter();
+                let is_alone = here
+                    .filter(|w| w.waited_for == waited_for)
+                    .all(|w| !w.several);
+                units::cause(found, stat, of.team(), is_alone)
+            }
             None => Cause::Unknown,
         },
         WaitedFor::Block(site) => Cause::OneThread { at: found.id(site) },
@@ -131,7 +128,7 @@ fn waited(
         WaitedFor::Code => Cause::UnevenCode,
         WaitedFor::Nested(site) => Cause::Nested { at: found.id(site) },
         WaitedFor::Late => Cause::Late,
-        WaitedFor::Entering(site) => held(found, of, site),
+        WaitedFor::Entering(site) => exclusion::entering(found, of, site),
         WaitedFor::Runtime => Cause::Unknown,
     }
 }
@@ -165,39 +162,5 @@ fn for_tasks(found: &mut Found<'_>, of: &OfRegion<'_>) {
             };
             found.add(kind, of.region, seconds, cause);
         }
-    }
-}
-
-/// Waiting to enter what one thread at a time may be in, and leaving it.
-fn exclusion(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    for (site, (seconds, _)) in of.by_site(is_exclusion) {
-        let cause = site.map_or(Cause::Unknown, |site| held(found, of, site));
-        found.add(LossKind::Exclusion, of.region, seconds, cause);
-    }
-}
-
-fn held(found: &Found<'_>, of: &OfRegion<'_>, site: u32) -> Cause {
-    let at = found.id(site);
-    let stats = found.summary.at_site(site).iter();
-    let stats: Vec<_> = stats
-        .filter(|r| r.parallel == of.site && r.construct.is_some_and(Construct::is_exclusive))
-        .copied()
-        .collect();
-    let entries = stats.iter().map(|r| r.count()).sum();
-    if stats
-        .iter()
-        .any(|r| r.construct == Some(Construct::Ordered))
-    {
-        return Cause::InOrder { at, entries };
-    }
-    let mutex = crate::from_summary::mutex_of(&stats);
-    let held_s = mutex.and_then(|m| m.held_s);
-    Cause::Held {
-        at,
-        held_s,
-        of_wall: held_s
-            .filter(|_| of.wall_s() > 0.0)
-            .map(|h| h / of.wall_s()),
-        entries,
     }
 }

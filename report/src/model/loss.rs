@@ -102,13 +102,13 @@ pub enum Cause {
         at: u32,
         /// True for sections, false for a loop.
         is_sections: bool,
-        /// First iteration of the longest unit, counted from 0; or the number of the section.
-        first: i64,
+        /// First iteration of the longest unit, counted from 0; or the number of the section. Null if executions differ in it.
+        first: Option<i64>,
         /// Number of iterations of the longest unit.
         iterations: u64,
-        /// Time of the longest unit, in seconds.
+        /// Time of the longest unit of an execution, in seconds: the mean of all executions.
         unit_s: f64,
-        /// Its time for one iteration or section, divided by the mean of the others.
+        /// That time for one iteration or section, divided by the mean of the others.
         times_mean: f64,
         /// The same ratio of instructions; null if not counted.
         instructions_times_mean: Option<f64>,
@@ -128,9 +128,10 @@ pub enum Cause {
         at: u32,
         /// Its schedule; null if not known.
         schedule: Option<String>,
-        /// The slowest thread's work, divided by the mean of the threads.
-        slowest_times_mean: f64,
-        /// A better schedule, found by replaying the recorded units; null if none is better.
+        /// The slowest thread's work, divided by the mean of the threads. Null if the compiler made one loop of this one and the next.
+        slowest_times_mean: Option<f64>,
+        /// A better schedule, found by replaying the recorded units; null if none is better, or if threads had units of other loops
+        /// before they waited.
         better: Option<Better>,
     },
     /// There are fewer units than threads.
@@ -219,6 +220,12 @@ pub enum Cause {
         of_wall: Option<f64>,
         /// Number of entries.
         entries: u64,
+        /// The construct where threads wait most, if another one enters the same mutex and they wait there; null else.
+        #[serde(default)]
+        waits_at: Option<u32>,
+        /// Whether it is known that threads wait for this place. Else others may hold what they wait for.
+        #[serde(default)]
+        is_holder: bool,
     },
     /// Iterations wait for their turn, in the order of the loop.
     InOrder {
@@ -226,6 +233,22 @@ pub enum Cause {
         at: u32,
         /// Number of entries.
         entries: u64,
+        /// Share of the waits in which a thread was in the construct, from 0 to 1: else iterations before them had not come to it. Null
+        /// if not known.
+        #[serde(default)]
+        in_block: Option<f64>,
+        /// The slow iterations that hold the others up, if there are such; null else.
+        #[serde(default)]
+        slow: Option<Box<Cause>>,
+    },
+    /// Threads wait to join their parts of a reduction, one after the other.
+    Reduction {
+        /// The loop or other construct with the reduction.
+        at: u32,
+        /// Number of joins.
+        joins: u64,
+        /// Time in which a thread joined, in seconds; null if not known.
+        held_s: Option<f64>,
     },
     /// Barriers are so many that synchronizing takes long.
     ManyBarriers {

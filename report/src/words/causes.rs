@@ -58,9 +58,10 @@ fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
         | Cause::AwaitsEvent { .. }
         | Cause::WaitsForTasks { .. }
         | Cause::CostlyTasks { .. } => of_tasks(report, cause),
-        Cause::Held { .. } | Cause::InOrder { .. } | Cause::ManyBarriers { .. } => {
-            of_exclusion(report, cause)
-        }
+        Cause::Held { .. }
+        | Cause::InOrder { .. }
+        | Cause::Reduction { .. }
+        | Cause::ManyBarriers { .. } => of_exclusion(report, cause),
         Cause::UnevenCode
         | Cause::Late
         | Cause::Nested { .. }
@@ -179,10 +180,13 @@ fn of_units(report: &Report, cause: &Cause) -> Option<String> {
             misses_event,
             ..
         } => {
-            let what = match (is_sections, iterations) {
-                (true, _) => format!("section {first}"),
-                (false, 0 | 1) => format!("iteration {first}"),
-                (false, n) => format!("iterations {first}..{}", first + *n as i64 - 1),
+            let what = match (is_sections, iterations, first) {
+                (true, _, Some(first)) => format!("section {first}"),
+                (true, _, None) => "the longest section".to_owned(),
+                (false, 0 | 1, Some(first)) => format!("iteration {first}"),
+                (false, 0 | 1, None) => "the longest iteration".to_owned(),
+                (false, n, Some(first)) => format!("iterations {first}..{}", first + *n as i64 - 1),
+                (false, _, None) => "the longest range's iterations".to_owned(),
             };
             let counts = match (instructions_times_mean, misses_times_mean, misses_event) {
                 // What takes longer with as many more instructions has more to do.
@@ -212,12 +216,14 @@ fn of_units(report: &Report, cause: &Cause) -> Option<String> {
             ..
         } => {
             let by = schedule.as_ref().map(|s| format!(" (schedule {s})"));
-            format!(
-                "the {}{} gives the slowest thread {} times the mean work",
-                at(id),
-                by.unwrap_or_default(),
-                times(*slowest_times_mean)
-            )
+            let (loops, by) = (at(id), by.unwrap_or_default());
+            match slowest_times_mean {
+                Some(factor) => format!(
+                    "the {loops}{by} gives the slowest thread {} times the mean work",
+                    times(*factor)
+                ),
+                None => format!("the {loops}{by}, or the one behind it, gives a thread more work"),
+            }
         }
         Cause::FewUnits {
             at: id,
@@ -259,28 +265,60 @@ fn of_exclusion(report: &Report, cause: &Cause) -> Option<String> {
             held_s,
             of_wall,
             entries,
+            waits_at,
+            ..
         } => {
             let each = held_s.map(|s| s / (*entries).max(1) as f64);
+            let (there, elsewhere) = match waits_at {
+                Some(id) => (" there", format!("; they wait most at {}", plain(id))),
+                None => ("", String::new()),
+            };
             let held = match (of_wall, each) {
                 (Some(share), _) if *share >= MUCH_HELD => format!(
-                    ", which is held for {} of the region's time",
+                    ", which is held{there} for {} of the region's time",
                     percent(share.min(1.0))
                 ),
                 (_, Some(each)) => format!(
-                    ": {} times entered, {} inside each",
+                    ": {} times entered{there}, {} inside each",
                     count(*entries),
                     seconds(each)
                 ),
                 _ => format!(": {} times entered", count(*entries)),
             };
             let most = most_wanted(report, *id);
-            format!("threads wait for their turn at the {}{most}{held}", at(id))
+            let wait = match waits_at {
+                Some(_) => "wait for the",
+                None => "wait for their turn at the",
+            };
+            format!("threads {wait} {}{most}{held}{elsewhere}", at(id))
         }
-        Cause::InOrder { at: id, entries } => format!(
-            "iterations wait for their turn at the {}, {} times",
-            at(id),
-            count(*entries)
-        ),
+        Cause::InOrder {
+            at: id,
+            entries,
+            slow,
+            ..
+        } => {
+            let slow = slow.as_ref().and_then(|slow| of_units(report, slow));
+            let slow = slow.map_or_else(String::new, |slow| format!(", behind slow ones: {slow}"));
+            format!(
+                "iterations wait for their turn at the {}, {} times{slow}",
+                at(id),
+                count(*entries)
+            )
+        }
+        Cause::Reduction {
+            at: id,
+            joins,
+            held_s,
+        } => {
+            let each = held_s.map(|s| s / (*joins).max(1) as f64);
+            format!(
+                "threads wait to join their parts of the reduction of the {}: {} times{}",
+                at(id),
+                count(*joins),
+                each.map_or_else(String::new, |s| format!(", {} each", seconds(s)))
+            )
+        }
         Cause::ManyBarriers {
             count: times,
             wait_s,
@@ -300,7 +338,7 @@ fn of_exclusion(report: &Report, cause: &Cause) -> Option<String> {
 fn of_teams(report: &Report, cause: &Cause) -> Option<String> {
     let at = |id: &u32| named(report, *id);
     Some(match cause {
-        Cause::UnevenCode => "code that every thread executes takes longer on some".to_owned(),
+        Cause::UnevenCode => "the region's own code takes longer on some threads".to_owned(),
         Cause::Late => "threads wait for one that began later".to_owned(),
         Cause::Nested { at: id } => {
             format!("threads wait for the nested {}", at(id))

@@ -35,6 +35,7 @@ pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
         | Cause::Nested { at }
         | Cause::Held { at, .. }
         | Cause::InOrder { at, .. }
+        | Cause::Reduction { at, .. }
         | Cause::AtOnce { at, .. }
         | Cause::AwaitsEvent { at, .. }
         | Cause::Dependences { at, .. }

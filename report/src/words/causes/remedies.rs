@@ -92,10 +92,23 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::AwaitsEvent { .. } => {
             "fulfil the events earlier, or give threads other tasks meanwhile"
         }
-        Cause::UnevenCode => "divide it by a work-sharing construct",
-        Cause::Late => return None,
-        Cause::Held { .. } => "hold it for less time, or use a reduction, atomics or several locks",
-        Cause::InOrder { .. } => "move work out of the ordered part",
+        // It may be divided already, as a loop that a compiler made arithmetic of.
+        Cause::UnevenCode | Cause::Late => return None,
+        Cause::Held {
+            is_holder: true, ..
+        } => "hold it for less time, or use a reduction, atomics or several locks",
+        Cause::Held { .. } => return None,
+        Cause::Reduction {
+            joins,
+            held_s: Some(held_s),
+            ..
+        } if *held_s >= SHORT_S * *joins as f64 => "make joining two parts cheaper",
+        Cause::Reduction { .. } => return None,
+        Cause::InOrder {
+            in_block: Some(share),
+            ..
+        } if *share >= 0.5 => "move work out of the ordered part",
+        Cause::InOrder { .. } => return None,
         Cause::ManyBarriers { .. } => "use fewer barriers (nowait), or more work between them",
         Cause::Dependences { .. } => return None,
         Cause::OneByOne { .. } => "create several tasks before waiting for them",
