@@ -1,6 +1,7 @@
 //! What all shares of a run are of: each process's own time, and the threads that it had at once.
 //!
-//! *Own time* is the program's: from the end of our preparation to the entry of our exit handler. *Threads at once* are the most that
+//! *Own time* is the program's: from the end of our preparation to the entry of our exit handler, and what other exit handlers and
+//! destructors take behind that. *Threads at once* are the most that
 //! were in teams or were roots at the same moment. A *root* is a thread whose code outside of all constructs is the program's. The
 //! product is the *available time*. At each moment no more threads than that do anything that is on record, so what is left of the
 //! product when all recorded time is taken off is idle, or unknown (docs/reference/classes.md).
@@ -20,6 +21,9 @@ pub struct OwnTime {
     pub threads: u64,
     /// Time in which an outermost parallel region on record was executed; counted once where several overlap.
     pub parallel_ns: u64,
+    /// What of the own time its exit handlers and destructors took without a record of it: one thread was in them.
+    #[serde(default)]
+    pub handlers_ns: u64,
     /// Root threads.
     pub roots: u64,
     /// The process ended in an orderly way: otherwise nobody knows what its threads did at the end.

@@ -123,25 +123,36 @@ pub struct ProcessInfo {
     /// `_exit` or became another program; or the run is an older version's.
     #[serde(default)]
     pub exiting_ns: Option<i64>,
+    /// How long its other exit handlers and its destructors took behind that, in nanoseconds, beside what completing records took. 0: not
+    /// known, or it is on record.
+    #[serde(default)]
+    pub handlers_ns: u64,
 }
 
 impl ProcessInfo {
-    /// The process's own time in nanoseconds since the run's begin: from when, and until when. `None`: one of the two is not known.
+    /// The process's own time in nanoseconds since the run's begin: from when, and until when, as if its exit handlers had followed at
+    /// once. `None`: one of the two is not known.
     pub fn own_time(&self) -> Option<(i64, i64)> {
-        self.prepared_ns.zip(self.exiting_ns)
+        self.prepared_ns.zip(self.ending_ns())
     }
 
     /// The same, as far as it is known: else from the begin of recording, or to the last that was heard of the process.
     pub fn own_span(&self) -> (i64, i64) {
         let begin = self.prepared_ns.unwrap_or(self.begin_ns);
-        (begin, self.exiting_ns.unwrap_or(self.end_ns).max(begin))
+        (begin, self.ending_ns().unwrap_or(self.end_ns).max(begin))
+    }
+
+    fn ending_ns(&self) -> Option<i64> {
+        let exiting_ns = self.exiting_ns?;
+        Some(exiting_ns.saturating_add_unsigned(self.handlers_ns))
     }
 
     /// What preparing and completing the recording took, in nanoseconds. `None`: not known.
     pub fn recording_ns(&self) -> Option<u64> {
         let before = self.prepared_ns?.saturating_sub(self.started_ns?);
         let behind = self.end_ns.saturating_sub(self.exiting_ns?);
-        Some(before.max(0) as u64 + behind.max(0) as u64)
+        let behind = (behind.max(0) as u64).saturating_sub(self.handlers_ns);
+        Some(before.max(0) as u64 + behind)
     }
 }
 

@@ -369,6 +369,7 @@ impl FakeRun {
                 peak_bytes: Some(1 << 20),
                 prepared: None,
                 exiting: None,
+                handlers: None,
                 bound: None,
                 costs: ProcessCosts::default(),
             };

@@ -89,6 +89,7 @@ pub(crate) fn losses(
         waiting::add(&mut found, &of);
         managing::add(&mut found, &of);
     }
+    outside::beside_teams(&mut found);
     communication::inside(&mut found);
     let available_s = account.available_ns as f64 * NS;
     let mut losses = found.losses;
@@ -271,6 +272,19 @@ impl Found<'_> {
             share: 0.0,
             cause,
         });
+    }
+
+    /// Adds seconds in a region that are lost because of what its own threads wait for, in the same proportions.
+    fn add_alike(&mut self, region: Option<u32>, seconds: f64) {
+        let is_its = |l: &&mut Loss| l.region == region && l.loss == LossKind::Waiting;
+        let known = self.losses.iter_mut().filter(is_its);
+        let all: f64 = known.map(|l| l.seconds).sum();
+        if all <= 0.0 {
+            return self.add(LossKind::Waiting, region, seconds, Cause::Unknown);
+        }
+        for loss in self.losses.iter_mut().filter(is_its) {
+            loss.seconds += seconds * loss.seconds / all;
+        }
     }
 
     /// Mean own time of the tasks of a place, in seconds, and their number.

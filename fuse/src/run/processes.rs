@@ -94,6 +94,11 @@ pub(super) fn info<'a>(
         started_ns: process.header.started.map(|tsc| clock.at(tsc)),
         prepared_ns: prepared(process, threads).map(|tsc| clock.at(tsc)),
         exiting_ns: end.and_then(|e| e.exiting).map(|tsc| clock.at(tsc)),
+        handlers_ns: end.map_or(0, |e| {
+            let [from, to] = e.handlers.unwrap_or_default();
+            let behind = e.end.tsc.saturating_sub(e.exiting.unwrap_or(e.end.tsc));
+            clock.length(to.saturating_sub(from).min(behind))
+        }),
     }
 }
 

@@ -11,9 +11,8 @@ use super::read::RunReader;
 use super::rows::Places;
 use super::shared;
 use super::sites::module_map;
-use super::survey::{Surveyed, usable};
+use super::survey::{Surveyed, is_met, usable};
 use super::{Health, Run, ThreadAccount};
-use ompfuse_format::Construct;
 use ompfuse_format::record::sums::{Entry, Intervals, interval};
 use ompfuse_format::record::{Interval, Record, RecordError, USER_MODULE, split_site};
 use ompfuse_format::run::RunModule;
@@ -274,7 +273,7 @@ impl StreamingThread<'_> {
         let (found, count) = (&mut self.found, i.sum(interval::COUNT) as usize);
         found.last_tsc = found.last_tsc.max(i.sum(interval::LAST));
         found.in_team |= i.construct.is_part();
-        found.has_met |= i.construct != Construct::Program;
+        found.has_met |= is_met(i.construct);
         found.sites.add_many(i.site, i.construct.is_xu(), count);
         found
             .sites

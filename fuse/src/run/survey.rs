@@ -39,10 +39,15 @@ pub(crate) struct Surveyed<'a> {
     pub(crate) sites: Sites,
     /// Whether it has a part of a parallel region.
     pub(crate) in_team: bool,
-    /// Whether anything but its own code outside of everything is on record: a thread that only waits for others has no part in the
-    /// program's time.
+    /// Whether anything but its own code outside of everything, and short calls of the OpenMP library, is on record: a thread that only
+    /// waits for others, or fulfils an event of theirs, has no part in the program's time.
     pub(crate) has_met: bool,
     pub(crate) error: Option<RecordError>,
+}
+
+/// Whether a thread with such an interval has a part in the program's time.
+pub(super) fn is_met(construct: Construct) -> bool {
+    !matches!(construct, Construct::Program | Construct::Service)
 }
 
 /// Sites of records in the order of their first, with the number of records: XUs, others.
@@ -182,7 +187,7 @@ impl<'a> Surveyed<'a> {
     pub(crate) fn add(&mut self, i: &Interval<'_>) {
         self.last_tsc = self.last_tsc.max(i.t1);
         self.in_team |= i.construct.is_part();
-        self.has_met |= i.construct != Construct::Program;
+        self.has_met |= is_met(i.construct);
         self.sites.add(i.site, i.construct.is_xu());
         self.locks.add(i);
     }

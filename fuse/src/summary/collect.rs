@@ -170,17 +170,22 @@ pub(super) fn own_times(run: &Run, threads: &[u64]) -> Vec<OwnTime> {
             let its = run.threads.iter().filter(|t| t.process as usize == at);
             its.filter(|t| t.root)
         };
+        // One that exits and then comes to another construct has a second record.
+        let number = roots().map(|t| t.tid).collect::<BTreeSet<u32>>().len();
         // Several roots don't spend our time at the same moments.
-        let ours = match roots().count() {
+        let ours = match number {
             1 => roots().map(|t| t.ours_ns).sum(),
             _ => 0,
         };
         let (begin, end) = process.own_span();
+        let behind = roots().filter(|t| process.exiting_ns.is_some_and(|at| t.begin_ns >= at));
+        let recorded: u64 = behind.filter_map(|t| t.total_ns).sum();
         OwnTime {
             own_ns: length(begin, end).saturating_sub(ours),
             threads: threads.get(at).copied().unwrap_or(1).max(1),
             parallel_ns: 0,
-            roots: roots().count() as u64,
+            handlers_ns: process.handlers_ns.saturating_sub(recorded),
+            roots: number as u64,
             ended: process.exiting_ns.is_some() || process.started_ns.is_none() && process.ended,
         }
     };

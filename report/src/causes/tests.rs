@@ -8,8 +8,15 @@ use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread};
 use ompfuse_fuse::{Run, Summary};
 
-const SITES: &[(Construct, u64)] = &[(Construct::Parallel, 0x10), (Construct::Loop, 0x20)];
+const SITES: &[(Construct, u64)] = &[
+    (Construct::Parallel, 0x10),
+    (Construct::Loop, 0x20),
+    (Construct::Parallel, 0x30),
+    (Construct::Function, 0x40),
+];
 const LOOP: u32 = 1;
+const INNER: u32 = 2;
+const FUNCTION: u32 = 3;
 
 /// A program that is one parallel loop; by thread its ranges: first iteration, iterations, ticks. `serial`: before it.
 fn report(serial: u64, threads: &[&[(i64, u64, u64)]]) -> Report {
@@ -49,6 +56,14 @@ fn changed(serial: u64, threads: &[&[(i64, u64, u64)]], change: impl Fn(&mut Sum
     let end = list.iter().map(|t| t.now).max().unwrap_or(0);
     list.iter_mut().for_each(|t| t.until(end));
     list[0].end(threads.len() as u64);
+    with(list, change)
+}
+
+fn of_threads(list: Vec<FakeThread>) -> Report {
+    with(list, |_| {})
+}
+
+fn with(list: Vec<FakeThread>, change: impl Fn(&mut Summary)) -> Report {
     let mut fake = FakeRun::new(SITES, &[]);
     fake.process(7, BEGIN, list, true);
     fake.with_files(|files| {
@@ -157,6 +172,7 @@ fn a_serial_part_is_amdahls() {
     else {
         panic!("{:?}", report.losses);
     };
+    let wall_s = wall_s.expect("there is one root");
     assert!((wall_s - 1e-3).abs() < 1e-9 && (loss.seconds - 1e-3).abs() < 1e-9);
     // A third of what one thread would do.
     assert!(of_work.is_some_and(|s| (s - 1.0 / 3.0).abs() < 1e-6));
@@ -324,5 +340,135 @@ fn work_doesnt_explain_the_first_and_the_last_call_of_mpi() {
         (None, true),
     ] {
         assert_eq!(waits_for_work(name), is_late_for_work, "{name:?}");
+    }
+}
+
+/// Two threads with a team of two each. By team the ticks of its threads, and what its first one does by itself before.
+fn nested(teams: [[u64; 2]; 2]) -> Report {
+    let mut list: Vec<FakeThread> = (0..4).map(|t| FakeThread::new(t, 0, BEGIN)).collect();
+    let (outer, root) = (list[0].node(), FakeThread::root());
+    list[0].begin(Construct::Parallel, 0, outer, root, Step::Ranked, 1);
+    list[0].record_node(Construct::Parallel, 0, outer, root, Step::Ranked, 1);
+    for (team, [ticks, alone]) in teams.into_iter().enumerate() {
+        let first = &mut list[team];
+        first.begin(
+            Construct::ImplicitTask,
+            0,
+            0,
+            outer,
+            Step::None,
+            team as i64,
+        );
+        first.work(alone);
+        let (node, begun) = (first.node(), first.now);
+        first.begin(Construct::Parallel, INNER, node, outer, Step::Ranked, 1);
+        first.record_node(Construct::Parallel, INNER, node, outer, Step::Ranked, 1);
+        list[team + 2].until(begun);
+        for (at, thread) in [team, team + 2].into_iter().enumerate() {
+            let thread = &mut list[thread];
+            thread.begin(
+                Construct::ImplicitTask,
+                INNER,
+                0,
+                node,
+                Step::None,
+                at as i64,
+            );
+            thread.work(ticks);
+            thread.end(at as u64);
+        }
+        list[team].end(2);
+        list[team].end(team as u64);
+    }
+    let end = list.iter().map(|t| t.now).max().unwrap_or(0);
+    list.iter_mut().for_each(|t| t.until(end));
+    list[0].end(2);
+    of_threads(list)
+}
+
+#[test]
+fn threads_of_a_nested_team_wait_with_the_one_that_started_it() {
+    let report = nested([[1_000_000, 0], [3_000_000, 0]]);
+    let [loss] = &report.losses[..] else {
+        panic!("{:?}", report.losses);
+    };
+    assert!(matches!(loss.cause, Cause::Nested { .. }), "{loss:?}");
+    // The first one waits at the outer region's end, and the other has nothing to do.
+    assert!((loss.seconds - 4e-3).abs() < 1e-8, "{loss:?}");
+    assert_eq!(nested([[1_000_000, 0], [1_000_000, 0]]).losses, []);
+}
+
+#[test]
+fn a_region_with_nested_teams_is_not_told_to_have_more_threads() {
+    let report = nested([[1_000_000, 1_000_000], [1_000_000, 1_000_000]]);
+    let [loss] = &report.losses[..] else {
+        panic!("{:?}", report.losses);
+    };
+    assert!((loss.seconds - 2e-3).abs() < 1e-8, "{loss:?}");
+    let said = crate::words::cause(&report, loss);
+    assert!(
+        said.contains("its own code runs on 2 of 4 threads"),
+        "{said}"
+    );
+    assert_eq!(crate::words::remedy(&report, loss), None);
+}
+
+#[test]
+fn threads_of_the_programs_own_are_no_time_on_the_clock() {
+    let mut list: Vec<FakeThread> = (0..2).map(|t| FakeThread::new(t, 0, BEGIN)).collect();
+    for thread in &mut list {
+        let node = thread.node();
+        thread.begin(
+            Construct::Function,
+            FUNCTION,
+            node,
+            FakeThread::root(),
+            Step::None,
+            0,
+        );
+        thread.work(3_000_000);
+        thread.end(0);
+    }
+    list[0].work(2_000_000);
+    let report = of_threads(list);
+    let [loss] = &report.losses[..] else {
+        panic!("{:?}", report.losses);
+    };
+    let Cause::SerialPart {
+        wall_s, function, ..
+    } = loss.cause
+    else {
+        panic!("{loss:?}");
+    };
+    assert_eq!((wall_s, function), (None, None));
+    assert!((loss.seconds - 2e-3).abs() < 1e-8, "{loss:?}");
+}
+
+/// By ticks in the function, of a serial part of a million.
+#[test]
+fn a_function_with_little_of_the_serial_part_is_not_named() {
+    for (ticks, is_named) in [(90_000, false), (200_000, true)] {
+        let mut list: Vec<FakeThread> = (0..2).map(|t| FakeThread::new(t, 0, BEGIN)).collect();
+        let (region, node, root) = (list[0].node(), list[0].node(), FakeThread::root());
+        list[0].begin(Construct::Function, FUNCTION, node, root, Step::None, 0);
+        list[0].work(ticks);
+        list[0].end(0);
+        list[0].work(1_000_000 - ticks);
+        list[1].until(BEGIN + 1_000_000);
+        list[0].begin(Construct::Parallel, 0, region, root, Step::Ranked, 1);
+        list[0].record_node(Construct::Parallel, 0, region, root, Step::Ranked, 1);
+        for (at, thread) in list.iter_mut().enumerate() {
+            thread.begin(Construct::ImplicitTask, 0, 0, region, Step::None, at as i64);
+            thread.work(1_000_000);
+            thread.end(at as u64);
+        }
+        list[0].end(2);
+        let report = of_threads(list);
+        let Cause::SerialPart { function, .. } = report.losses[0].cause else {
+            panic!("{:?}", report.losses);
+        };
+        assert_eq!(function.is_some(), is_named, "{ticks}");
+        let advice = crate::words::remedy(&report, &report.losses[0]);
+        assert_eq!(advice.as_deref(), Some("parallelise that code"));
     }
 }

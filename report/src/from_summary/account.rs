@@ -21,6 +21,7 @@ pub(super) fn account(summary: &Indexed<'_>, ids: &[u32]) -> Option<Account> {
     sums.add_recorded(summary);
     sums.add_left_out(summary);
     sums.add_around_parts(summary);
+    sums.add_handlers(summary);
     let available: Vec<u64> = (0..summary.own.len())
         .map(|process| rest::add(&mut sums, summary, process))
         .collect();

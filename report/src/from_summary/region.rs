@@ -310,18 +310,22 @@ fn spread(
         .flat_map(|&site| summary.at_site(site))
         .filter(|r| r.construct.is_some_and(Construct::is_part))
         .flat_map(|r| r.threads.thread.iter().copied());
-    let all: BTreeSet<u32> = team.chain(threads.keys().copied()).collect();
-    let work: Vec<u64> = all
-        .iter()
-        .map(|t| threads.get(t).map_or(0, |part| part.1.work))
-        .collect();
+    let mut by_place: BTreeMap<u32, u64> = BTreeMap::new();
+    for thread in team
+        .chain(threads.keys().copied())
+        .collect::<BTreeSet<u32>>()
+    {
+        let work = threads.get(&thread).map_or(0, |part| part.1.work);
+        *by_place.entry(summary.place(thread)).or_default() += work;
+    }
+    let work: Vec<u64> = by_place.into_values().collect();
     let (min, max) = (
         work.iter().min().copied().unwrap_or(0),
         work.iter().max().copied().unwrap_or(0),
     );
     let mean = work.iter().sum::<u64>() as f64 / work.len().max(1) as f64;
     Spread {
-        threads: all.len() as u32,
+        threads: work.len() as u32,
         min_s: min as f64 * NS,
         mean_s: mean * NS,
         max_s: max as f64 * NS,
@@ -335,6 +339,9 @@ fn region_thread(summary: &Indexed<'_>, thread: u32, &(xus, part): &(u64, Split)
         process: account.and_then(|a| pid(summary, a.process)),
         mpi_rank: account.and_then(|a| summary.processes.get(a.process as usize)?.mpi_rank),
         thread: account.map_or(thread, |a| a.index),
+        in_place_of: Some(summary.place(thread))
+            .filter(|&first| first != thread)
+            .and_then(|first| Some(summary.accounts.get(first as usize)?.index)),
         thread_name: account.and_then(|a| a.name.clone()),
         xus,
         work_s: part.work as f64 * NS,

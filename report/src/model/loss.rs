@@ -61,12 +61,12 @@ pub enum LossKind {
 pub enum Cause {
     /// A part of the program is serial.
     SerialPart {
-        /// Its wall-clock time in seconds.
-        wall_s: f64,
+        /// Its wall-clock time in seconds; null if several threads of the program's own may be there at once.
+        wall_s: Option<f64>,
         /// Its share of the run on one thread. The program can be at most `1 / of_work` times as fast with any number of
         /// threads. Null if the work is not known.
         of_work: Option<f64>,
-        /// `id` of the recorded function with the most of it, and its own time in seconds; null if no function was recorded.
+        /// `id` of the recorded function with the most of it, and its own time in seconds; null if no function is known to take much of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         function: Option<(u32, f64)>,
     },
@@ -347,6 +347,9 @@ pub enum Cause {
         team: f64,
         /// The most threads at once.
         threads: u64,
+        /// Whether they are threads of nested regions, which have nothing to do beside the region's own code.
+        #[serde(default)]
+        beside_nested: bool,
     },
     /// Calls of another library wait for other threads or for devices.
     Call {

@@ -154,6 +154,9 @@ pub struct RegionThread {
     pub mpi_rank: Option<u32>,
     /// Number of the thread in its process.
     pub thread: u32,
+    /// Number of the thread whose place among those that are there at once it took, when that had ended; absent if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place_of: Option<u32>,
     /// Name of the thread (`pthread_setname_np`), where that tells it from the first thread of its process; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_name: Option<String>,
@@ -197,6 +200,25 @@ pub struct Spread {
     pub max_s: f64,
     /// `max_s / mean_s - 1`: 0 is even; at 1 the slowest thread has twice the mean.
     pub imbalance: f64,
+}
+
+impl RegionThread {
+    /// Threads that lived one after another are in the same place of their process.
+    pub(crate) fn place(&self) -> (Option<u32>, Option<u32>, u32) {
+        let thread = self.in_place_of.unwrap_or(self.thread);
+        (self.mpi_rank, self.process, thread)
+    }
+}
+
+impl Region {
+    /// Work by place, in seconds, in the order of places.
+    pub(crate) fn work_by_place(&self) -> Vec<f64> {
+        let mut works: BTreeMap<_, f64> = BTreeMap::new();
+        for thread in &self.per_thread {
+            *works.entry(thread.place()).or_default() += thread.work_s;
+        }
+        works.into_values().collect()
+    }
 }
 
 impl Spread {

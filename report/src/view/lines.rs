@@ -5,7 +5,7 @@ use crate::model::ranks;
 use crate::model::sum::{add, both};
 use crate::model::{
     Lock, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region, RegionCounts,
-    RegionThread, Report, Spread,
+    Report, Spread,
 };
 use ompfuse_format::Construct;
 use ompfuse_fuse::names::readable;
@@ -119,21 +119,20 @@ fn sum(regions: &[&Region]) -> Region {
     }
     if !others.is_empty() {
         sum.id = regions.iter().map(|r| r.id).min().unwrap_or(sum.id);
-        sum.spread = spread(regions, &sum.per_thread);
+        sum.spread = spread(regions, &sum.work_by_place());
     }
     sum
 }
 
 /// The spread of work over the threads of all. Who got nothing of any is in their number alone.
-fn spread(regions: &[&Region], per_thread: &[RegionThread]) -> Spread {
+fn spread(regions: &[&Region], works: &[f64]) -> Spread {
     let most = regions.iter().map(|r| r.spread.threads).max().unwrap_or(0);
-    let threads = most.max(per_thread.len() as u32);
-    let works = per_thread.iter().map(|t| t.work_s);
-    let max_s = works.clone().fold(0.0, f64::max);
-    let least = works.clone().fold(f64::INFINITY, f64::min);
-    let mean_s = works.sum::<f64>() / f64::from(threads.max(1));
+    let threads = most.max(works.len() as u32);
+    let max_s = works.iter().copied().fold(0.0, f64::max);
+    let least = works.iter().copied().fold(f64::INFINITY, f64::min);
+    let mean_s = works.iter().sum::<f64>() / f64::from(threads.max(1));
     // One without work is not in the list.
-    let min_s = if per_thread.len() as u32 == threads {
+    let min_s = if works.len() as u32 == threads {
         least
     } else {
         0.0

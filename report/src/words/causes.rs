@@ -111,11 +111,14 @@ fn of_processes(report: &Report, cause: &Cause) -> Option<String> {
                     times(1.0 / share)
                 )
             });
-            format!(
-                "one thread works outside of parallel regions, for {}{mostly}{}",
-                seconds(*wall_s),
-                limit.unwrap_or_default()
-            )
+            match wall_s {
+                Some(wall_s) => format!(
+                    "one thread works outside of parallel regions, for {}{mostly}{}",
+                    seconds(*wall_s),
+                    limit.unwrap_or_default()
+                ),
+                None => "too few threads work outside of parallel regions".to_owned(),
+            }
         }
         Cause::Communication {
             at: id,
@@ -365,7 +368,15 @@ fn of_teams(report: &Report, cause: &Cause) -> Option<String> {
             sharing,
             taken,
         } => super::running::who_had_them((*threads, *processors, *limit), (*sharing, *taken)),
-        Cause::SmallerTeam { team, threads } => format!(
+        Cause::SmallerTeam {
+            team,
+            threads,
+            beside_nested: true,
+        } => format!(
+            "beside its nested regions, its own code runs on {} of {threads} threads",
+            times(*team)
+        ),
+        Cause::SmallerTeam { team, threads, .. } => format!(
             "its team has {} of the {threads} threads that the program has at other times",
             times(*team)
         ),

@@ -310,9 +310,13 @@ pub struct ProcessEnd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<u64>,
     /// Time stamp counter when the program began to exit, as soon as the runtime library was told. From then until `end` records were
-    /// completed, and the program's own destructors were called.
+    /// completed, and the program's own destructors were called ([`ProcessEnd::handlers`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exiting: Option<u64>,
+    /// Time stamp counter when records were complete then, and when this library's destructor was called. In between the program's
+    /// other exit handlers and its destructors were called, by a thread without a record of it. `None`: it was recorded, or isn't known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handlers: Option<[u64; 2]>,
     /// Processors that its threads may run on, all of them together, if every thread that recorded was still there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<u32>,

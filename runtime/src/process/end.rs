@@ -50,7 +50,11 @@ pub(super) fn start_again() {
     WRITTEN.store(false, Ordering::Relaxed);
     CLOSED.store(false, Ordering::Relaxed);
     EXITING.store(0, Ordering::Relaxed);
+    COMPLETED.store(0, Ordering::Relaxed);
 }
+
+/// Time stamp counter when the records were complete because of that, by a thread whose own was complete, too; 0: they aren't.
+static COMPLETED: AtomicU64 = AtomicU64::new(0);
 
 /// The program is about to end. Returns when that was noticed first: what comes then is completing records.
 fn exiting() -> u64 {
@@ -113,7 +117,7 @@ fn close_all(exiting: u64) {
     let complete = || {
         // The exiting thread too: if it comes to another construct, it goes on in another file.
         let lost = close_idle(exiting, true);
-        if write(process, &totals(lost)) {
+        if write(process, &totals(lost, None)) {
             WRITTEN.store(true, Ordering::Relaxed);
         }
         // Whoever else exits may end the process before the destructor is called.
@@ -121,7 +125,10 @@ fn close_all(exiting: u64) {
     };
     match own().filter(|own| !finish_if_idle(own, exiting)) {
         Some(own) => own.take_out(complete), // it exits in the midst of something
-        None => complete(),
+        None => {
+            complete();
+            COMPLETED.store(now(), Ordering::Relaxed);
+        }
     }
 }
 
@@ -151,6 +158,7 @@ pub(crate) fn finish() {
 }
 
 fn end() {
+    let begun = now();
     let exiting = exiting();
     if !ACTIVE.swap(false, Ordering::AcqRel) {
         return;
@@ -171,11 +179,9 @@ fn end() {
         thread.finish();
     }
     tls::set(TLS_OFF);
-    let end = totals(close_idle(exiting, !is_written));
-    let is_written = match own.is_some() || !is_written {
-        true => write(process, &end),
-        false => true,
-    };
+    let handlers = told(&COMPLETED).map(|completed| [completed, begun]);
+    let end = totals(close_idle(exiting, !is_written), handlers);
+    let is_written = write(process, &end);
     // Nobody can change anything any more.
     let _ = std::fs::remove_file(process.control_file());
     // The command that waits for the program reads the ends, and says it once for all processes. Where there was no room for
@@ -245,7 +251,8 @@ fn bound() -> Option<u32> {
     (known == NEXT_INDEX.load(Ordering::Relaxed)).then(|| all.count())
 }
 
-fn totals(lost: u64) -> ProcessEnd {
+/// `handlers`: when the program's other exit handlers and destructors were called, if nothing else tells it.
+fn totals(lost: u64, handlers: Option<[u64; 2]>) -> ProcessEnd {
     let threads_lost = THREADS_LOST.load(Ordering::Relaxed);
     let what = match (lost, threads_lost) {
         (0, 0) => None,
@@ -268,6 +275,7 @@ fn totals(lost: u64) -> ProcessEnd {
         sized_teams: Some(parallel::are_sized()),
         prepared: told(&PREPARED),
         exiting: told(&EXITING),
+        handlers,
     }
 }
 

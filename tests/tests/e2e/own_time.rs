@@ -224,6 +224,75 @@ fn the_child_of_a_fork_has_its_own() {
     });
 }
 
+/// Sleeps before `main`, in an exit handler, and in a destructor; a region is in `main`, and in the handler if it is told so. Prints the
+/// nanoseconds of all sleeps together.
+const AROUND: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static int in_handler;
+static long slept;
+static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000L + t.tv_nsec; }
+static void nap(void) { long begun = now(); usleep(40000); slept += now() - begun; }
+static void region(void) {
+    #pragma omp parallel
+    usleep(1000);
+}
+__attribute__((constructor)) static void before(void) { nap(); }
+static void handler(void) { nap(); if (in_handler) { region(); nap(); } }
+__attribute__((destructor)) static void last(void) { nap(); dprintf(1, "%ld 0\n", slept); }
+int main(int argc, char **argv) {
+    in_handler = argc > 1 && argv[1][0] == 'r';
+    atexit(handler);
+    region();
+    return 0;
+}
+"#;
+
+/// All of it is serial time of the program's, before and behind `main`.
+#[test]
+fn what_is_around_main_is_in_it() {
+    let programs = ["gcc -O2 -fopenmp", "clang-19 -O2 -fopenmp"];
+    for (compiler, program) in ompfuse_tests::each(programs, |c| compile::compile(AROUND, c)) {
+        let patched = program.folder.path().join("patched");
+        command::patch(&program.path, &patched);
+        for (how, flags) in ["plain", "region"]
+            .iter()
+            .flat_map(|h| MODES.map(|m| (*h, m)))
+        {
+            let what = format!("{compiler}, {how}, {flags:?}");
+            let out = tempfile::tempdir().expect("there is room for a recording");
+            let output = table::record(&patched, &[how], 4, out.path(), flags);
+            let text = output.text();
+            let slept = text.split_whitespace().find_map(|w| w.parse::<u64>().ok());
+            let slept = slept.unwrap_or_else(|| panic!("{what}: {output:?}"));
+            let run = table::runs(out.path()).pop().expect("a run was recorded");
+            let report = command::json([Path::new("report"), &run, Path::new("--format=json")]);
+            let account = &report["account"];
+            let own = number(&account["own_ns"]);
+            let states = account["states"].as_array().expect("a list");
+            let in_state = |name: &str| {
+                let found = states.iter().find(|s| s["state"] == name);
+                found.map_or(0, |s| number(&s["ns"]))
+            };
+            let serial = in_state("serial");
+            assert!(
+                (slept..=own).contains(&serial),
+                "{what}: {slept} {serial} {own}"
+            );
+            // Three threads have nothing to do meanwhile.
+            assert!(in_state("idle_serial") >= 3 * slept, "{what}: {account:#}");
+            let parallel = (report["parallel_s"].as_f64()).expect("regions are on record");
+            let all = serial as f64 + parallel * 1e9;
+            assert!(
+                (0.95..1.01).contains(&(all / own as f64)),
+                "{what}: {account:#}"
+            );
+        }
+    }
+}
+
 /// A library that is loaded while the program runs is prepared in nobody's time.
 #[test]
 fn what_a_later_library_takes_is_taken_out() {

@@ -214,6 +214,61 @@ fn own_time_is_known_or_unknown() {
     assert_eq!(is_known(times(&fake)), [true, true, false, false]);
 }
 
+/// What exit handlers and destructors take behind the records is the process's own, and not the recording's.
+#[test]
+fn handlers_are_in_the_own_time() {
+    let mut fake = FakeRun::new(LISTING_SITES, &[]);
+    let mut thread = FakeThread::new(0, 0, BEGIN + 40);
+    thread.now = BEGIN + 90;
+    fake.process(77, BEGIN, vec![thread], true);
+    set(
+        &mut fake,
+        "process-77.json",
+        |header: &mut ProcessHeader| header.started = Some(BEGIN + 10),
+    );
+    let mut of = |handlers: Option<[u64; 2]>| {
+        set(&mut fake, "process-77.end.json", |end: &mut ProcessEnd| {
+            end.end.tsc = BEGIN + 400;
+            end.end.ns = end.end.tsc + 5_000_000_000;
+            (end.prepared, end.exiting) = (Some(BEGIN + 40), Some(BEGIN + 90));
+            end.handlers = handlers;
+        });
+        let run = fake.read();
+        let own = crate::Summary::of_run("run", &run).own[0];
+        let until = run.processes[0].own_time().map(|(begin, end)| end - begin);
+        assert_eq!(until, Some(own.own_ns as i64));
+        (own.own_ns, own.handlers_ns, run.processes[0].recording_ns())
+    };
+    assert_eq!(of(None), (50, 0, Some(30 + 310)));
+    let handlers = [BEGIN + 100, BEGIN + 380];
+    assert_eq!(of(Some(handlers)), (50 + 280, 280, Some(30 + 30)));
+    // What can't be is not believed.
+    assert_eq!(of(Some([BEGIN + 100, BEGIN + 90])).0, 50);
+    assert_eq!(of(Some([0, u64::MAX])).0, 50 + 310);
+}
+
+/// A thread that fulfils an event, and does nothing else that is on record, is no thread of the program.
+#[test]
+fn who_only_calls_the_library_is_no_root() {
+    for construct in [Construct::Service, Construct::Io] {
+        let mut fake = FakeRun::new(&[(Construct::Parallel, 0x10), (construct, 0x20)], &[]);
+        let mut first = FakeThread::new(0, 0, BEGIN);
+        let (region, root) = (first.node(), FakeThread::root());
+        first.begin(Construct::Parallel, 0, region, root, Step::Ranked, 1);
+        first.work(100);
+        first.end(1);
+        let mut other = FakeThread::new(1, 0, BEGIN + 10);
+        other.wait(construct, 1, 0, 5);
+        other.until(BEGIN + 100);
+        fake.process(77, BEGIN, vec![first, other], true);
+        let run = fake.read();
+        let is_root = construct != Construct::Service;
+        assert_eq!(run.threads[1].root, is_root, "{construct:?}");
+        let own = crate::Summary::of_run("run", &run).own[0];
+        assert_eq!(own.threads, 1 + u64::from(is_root), "{construct:?}");
+    }
+}
+
 /// What recording took for itself is in no interval of a thread, and is told.
 #[test]
 fn what_recording_takes_for_itself_is_not_the_threads() {

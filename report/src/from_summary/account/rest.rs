@@ -1,7 +1,7 @@
 //! What is left of a process's available time when all that is on record is taken off.
 
 use super::super::indexed::Indexed;
-use super::sums::{Sums, outside};
+use super::sums::{NOT_ENDED, Sums, outside};
 use crate::model::account::State;
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::summary::Summary;
@@ -35,11 +35,11 @@ pub(super) fn add(sums: &mut Sums, summary: &Indexed<'_>, process: usize) -> u64
         rest -= ns;
         sums.put(number, state, (place, place), what, (ns, 0));
     };
-    if !own.ended {
-        put(sums, State::Unknown, None, "not-ended", u64::MAX);
+    if !own.ended || summary.has_exited_inside(number) {
+        put(sums, State::Unknown, None, NOT_ENDED, u64::MAX);
         return available;
     }
-    let off = off_ns(summary, process, own_ns);
+    let off = off_ns(summary, process, own_ns.saturating_sub(own.handlers_ns));
     put(sums, State::Unknown, None, "switched-off", off);
     let serial = own_ns.saturating_sub(own.parallel_ns);
     let beside = own.threads - 1;

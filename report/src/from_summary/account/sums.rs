@@ -9,6 +9,9 @@ use ompfuse_fuse::run::Within;
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, Summary, ThreadColumns};
 use std::collections::BTreeMap;
 
+/// Why the time of a process that ended inside of something is unknown.
+pub(super) const NOT_ENDED: &str = "not-ended";
+
 /// Nanoseconds that rounding may make of an interval.
 const ROUNDED: u64 = 4;
 
@@ -84,6 +87,9 @@ impl Sums {
                     self.put(process, State::Serial, (None, None), "program", (own, 1));
                 }
             }
+            _ if region.parallel.is_none() && summary.has_exited_inside(process) => {
+                self.put(process, State::Unknown, place, NOT_ENDED, sum(region));
+            }
             _ if region.site.is_none() => {
                 let what = "unknown-place";
                 self.put(process, State::Unknown, place, what, sum(region));
@@ -134,6 +140,14 @@ impl Sums {
                     self.add_parts(0, place, parts);
                 }
             }
+        }
+    }
+
+    /// What exit handlers and destructors did after the records were complete.
+    pub(super) fn add_handlers(&mut self, summary: &Indexed<'_>) {
+        for (process, own) in (0..).zip(&summary.own) {
+            let of = (own.handlers_ns, 0);
+            self.put(process, State::Serial, (None, None), "program", of);
         }
     }
 

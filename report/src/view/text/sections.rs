@@ -212,7 +212,7 @@ pub(super) fn regions(
 
 /// What the columns say of a region.
 fn region_row(report: &Report, region: &Region) -> Vec<String> {
-    let works: Vec<f64> = region.per_thread.iter().map(|t| t.work_s).collect();
+    let works = region.work_by_place();
     let share = share(report, region.time_s);
     let imbalance = imbalance(region).map(|imbalance| {
         let doubt = if region.doubt_kind.is_some() { "?" } else { "" };

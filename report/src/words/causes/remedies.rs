@@ -3,6 +3,7 @@
 use super::percent;
 use crate::causes::TINY_S;
 use crate::model::{Better, Cause, FewerThreads, Loss, Report, Sharing};
+use ompfuse_format::Construct;
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
 
@@ -20,7 +21,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         cause => cause,
     };
     let text = match cause {
-        Cause::SerialPart { function: None, .. } => {
+        Cause::SerialPart { function: None, .. } if !has_functions(report) => {
             "parallelise that code; --functions '*' names its functions"
         }
         Cause::SerialPart { .. } => "parallelise that code",
@@ -142,6 +143,11 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
             ..
         } => return more_processors(report, *limit),
         Cause::NoProcessor { .. } => "give the program processors of its own",
+        // Nested teams of as many threads would be too many with a larger one.
+        Cause::SmallerTeam {
+            beside_nested: true,
+            ..
+        } => return None,
         // More of them would share as many processors.
         Cause::SmallerTeam { .. } if lacks_processors(report) => return None,
         Cause::SmallerTeam { .. } => {
@@ -155,6 +161,12 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         }
     };
     Some(text.to_owned())
+}
+
+/// Whether functions are on record.
+fn has_functions(report: &Report) -> bool {
+    let mut regions = report.regions.iter();
+    regions.any(|r| r.construct == Some(Construct::Function))
 }
 
 /// From this share of the work on, threads that sleep need no processor each.
