@@ -92,13 +92,32 @@ pub(crate) fn losses(
     outside::beside_teams(&mut found);
     communication::inside(&mut found);
     let available_s = account.available_ns as f64 * NS;
-    let mut losses = found.losses;
+    let mut losses = joined_unknown(found.losses);
     for loss in &mut losses {
         loss.share = loss.seconds / available_s;
     }
     losses.retain(|l| l.share >= LEAST_SHARE);
     losses.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     losses
+}
+
+/// What isn't known of a region is one loss of a kind, however many waits it consists of.
+fn joined_unknown(losses: Vec<Loss>) -> Vec<Loss> {
+    let mut joined: Vec<Loss> = vec![];
+    for loss in losses {
+        let same = |l: &&mut Loss| {
+            (l.loss, l.region, &l.cause) == (loss.loss, loss.region, &Cause::Unknown)
+        };
+        match joined
+            .iter_mut()
+            .find(same)
+            .filter(|_| loss.cause == Cause::Unknown)
+        {
+            Some(known) => known.seconds += loss.seconds,
+            None => joined.push(loss),
+        }
+    }
+    joined
 }
 
 /// Seconds on the clock outside of parallel regions, and outside of MPI, all processes together. `None`: not known.
