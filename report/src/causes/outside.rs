@@ -14,7 +14,7 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
     let account = found.account;
     starvation(found);
     let idle_s = account.ns(State::IdleSerial) as f64 * NS;
-    let cause = serial_part(found, scaling);
+    let cause = serial_part(found, scaling, idle_s);
     found.add(LossKind::Serial, None, idle_s, cause);
     for part in [State::Call, State::Io]
         .into_iter()
@@ -33,13 +33,15 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
     }
 }
 
-/// What is known of the code outside of parallel regions.
-fn serial_part(found: &Found<'_>, scaling: Option<&Scaling>) -> Cause {
+/// What is known of the code outside of parallel regions. `idle_s`: for how long other threads have nothing to do meanwhile.
+fn serial_part(found: &Found<'_>, scaling: Option<&Scaling>, idle_s: f64) -> Cause {
     let account = found.account;
     // Several roots may be there at once: their times are no time on the clock, and a function's may be spent beside another's.
     if found.summary.own.iter().any(|own| own.roots > 1) {
+        let are_two = matches!(found.summary.own[..], [own] if own.threads == 2);
         return Cause::SerialPart {
-            wall_s: None,
+            // Of two threads one is there while the other has nothing to do.
+            wall_s: are_two.then_some(idle_s),
             of_work: None,
             function: None,
         };

@@ -413,35 +413,37 @@ fn a_region_with_nested_teams_is_not_told_to_have_more_threads() {
     assert_eq!(crate::words::remedy(&report, loss), None);
 }
 
+/// Several work at once, and then one of them alone: how long that is, is known of two.
 #[test]
-fn threads_of_the_programs_own_are_no_time_on_the_clock() {
-    let mut list: Vec<FakeThread> = (0..2).map(|t| FakeThread::new(t, 0, BEGIN)).collect();
-    for thread in &mut list {
-        let node = thread.node();
-        thread.begin(
-            Construct::Function,
-            FUNCTION,
-            node,
-            FakeThread::root(),
-            Step::None,
-            0,
+fn times_of_the_programs_own_threads_are_not_added_up() {
+    for (threads, alone_s) in [(2, Some(2e-3)), (3, None)] {
+        let mut list: Vec<FakeThread> =
+            (0..threads).map(|t| FakeThread::new(t, 0, BEGIN)).collect();
+        for thread in &mut list {
+            let (node, root) = (thread.node(), FakeThread::root());
+            thread.begin(Construct::Function, FUNCTION, node, root, Step::None, 0);
+            thread.work(3_000_000);
+            thread.end(0);
+        }
+        list[0].work(2_000_000);
+        let report = of_threads(list);
+        let [loss] = &report.losses[..] else {
+            panic!("{:?}", report.losses);
+        };
+        let Cause::SerialPart {
+            wall_s, function, ..
+        } = loss.cause
+        else {
+            panic!("{loss:?}");
+        };
+        let wall_ns = wall_s.map(|s| (s * 1e9).round());
+        assert_eq!(
+            (wall_ns, function),
+            (alone_s.map(|s: f64| (s * 1e9).round()), None)
         );
-        thread.work(3_000_000);
-        thread.end(0);
+        let idle_s = 2e-3 * f64::from(threads - 1);
+        assert!((loss.seconds - idle_s).abs() < 1e-8, "{loss:?}");
     }
-    list[0].work(2_000_000);
-    let report = of_threads(list);
-    let [loss] = &report.losses[..] else {
-        panic!("{:?}", report.losses);
-    };
-    let Cause::SerialPart {
-        wall_s, function, ..
-    } = loss.cause
-    else {
-        panic!("{loss:?}");
-    };
-    assert_eq!((wall_s, function), (None, None));
-    assert!((loss.seconds - 2e-3).abs() < 1e-8, "{loss:?}");
 }
 
 /// By ticks in the function, of a serial part of a million.
