@@ -4,7 +4,7 @@ use super::Module;
 use super::candidates;
 use super::cfg::Body;
 use super::draft::{Draft, ONE_UNIT};
-use super::flow::dataflow::{self, Callee, Flow, callee};
+use super::flow::dataflow::{self, Flow, callee};
 use super::flow::value::{State, Value};
 use super::ident::Ident;
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
@@ -126,9 +126,7 @@ fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> 
     if matches!(control, FlowControl::Next | FlowControl::Return) {
         return None;
     }
-    let Callee::Runtime(number) = callee(module, insn, Some(state)) else {
-        return None;
-    };
+    let number = callee(module, insn, Some(state))?;
     let callee = &module.entries.callees[number];
     let tail = matches!(
         control,

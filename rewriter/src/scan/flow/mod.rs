@@ -6,6 +6,7 @@ pub(super) mod dataflow;
 mod flags;
 pub(crate) mod lazy;
 pub(super) mod lift;
+mod op;
 mod refinement;
 pub(crate) mod slots;
 pub(super) mod step;

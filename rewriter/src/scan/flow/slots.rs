@@ -84,6 +84,15 @@ impl Slots {
         }
     }
 
+    /// Forgets what begins exactly at some places; tells whether anything did.
+    pub(super) fn remove(&mut self, places: &[Slot]) -> bool {
+        let any = places.iter().any(|&at| self.find(at).is_ok());
+        if any {
+            Rc::make_mut(&mut self.0).retain(|known| !places.contains(&known.at));
+        }
+        any
+    }
+
     /// Forgets what a store of `size` bytes may change.
     pub(crate) fn forget(&mut self, at: Slot, size: u64) {
         if self.0.is_empty() {

@@ -2,10 +2,9 @@
 
 use super::{Analysis, NaturalLoop};
 use crate::scan::flow::changes::Step;
-use crate::scan::flow::dataflow;
+use crate::scan::flow::dataflow::{self, changed};
 use crate::scan::flow::lazy::Code;
 use crate::scan::flow::slots::Slot;
-use crate::scan::flow::step::changed;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::value::State;
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};

@@ -89,12 +89,11 @@ fn query_before(
         if i >= compare || !is_call(insn) {
             return;
         }
-        found = match dataflow::callee(a.module, insn, Some(state)) {
-            dataflow::Callee::Runtime(n) => Some(&a.module.entries.callees[n])
-                .filter(|c| c.query() == Some(Query::ThreadNum))
-                .and_then(|_| Some((*insn, calls::target(a.module, insn)?, n as u32))),
-            dataflow::Callee::Other => None,
-        };
+        let callee = dataflow::callee(a.module, insn, Some(state));
+        let asks = |n: &usize| a.module.entries.callees[*n].query() == Some(Query::ThreadNum);
+        found = callee
+            .filter(asks)
+            .and_then(|n| Some((*insn, calls::target(a.module, insn)?, n as u32)));
     });
     found.filter(|(call, ..)| call.len() >= 5)
 }
