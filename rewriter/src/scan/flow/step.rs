@@ -1,7 +1,8 @@
 //! What an instruction does to the values of registers and stack slots.
 
 use super::super::Module;
-use super::op::{Memory, Op, Rule, Source, To};
+use super::memory::Memory;
+use super::op::{Op, Rule, Source, To};
 use super::slots::Slot;
 use super::value::{State, Value};
 use ompfuse_patterns::Query;
@@ -212,6 +213,7 @@ impl<'m, 'a> Step<'m, 'a> {
     }
 
     /// Writes a register or memory: known slots change, and an unknown address is taken not to be one of them.
+    #[inline]
     fn write(&mut self, state: &mut State, to: To, memory: &Memory, value: Value) {
         let (register, value) = match (to, value) {
             (To::Nowhere, _) => return,

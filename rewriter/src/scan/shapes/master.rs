@@ -7,6 +7,7 @@ use crate::model::{ProbeSpec, Target};
 use crate::scan::calls;
 use crate::scan::draft::Draft;
 use crate::scan::flow::dataflow;
+use crate::scan::flow::leads::callee;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::value::Value;
 use iced_x86::{Instruction, Mnemonic, OpKind};
@@ -89,7 +90,7 @@ fn query_before(
         if i >= compare || !is_call(insn) {
             return;
         }
-        let callee = dataflow::callee(a.module, insn, Some(state));
+        let callee = callee(a.module, insn, Some(state));
         let asks = |n: &usize| a.module.entries.callees[*n].query() == Some(Query::ThreadNum);
         found = callee
             .filter(asks)
