@@ -214,6 +214,8 @@ const MPI_ENDINGS: [&str; 4] = ["_f08ts_", "_f08_", "__", "_"];
 pub fn call(symbol: &str, families: Families) -> Option<&'static Entry> {
     let found = match symbol.get(..4) {
         Some(begin) if begin.eq_ignore_ascii_case("mpi_") => mpi(symbol),
+        // MPI's have been asked for: the data needn't be read.
+        _ if families.without(Families::default()) == Families::NONE => None,
         _ => BY_NAME.get(symbol).copied(),
     };
     found.filter(|e| e.family().is_some_and(|f| families.has(f)))

@@ -17,7 +17,7 @@ use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// A value that inlined shapes are built on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
@@ -146,67 +146,99 @@ pub enum PatternError {
 /// [`PatternError`] says which record is wrong.
 pub fn parse(text: &str, runtime: Runtime) -> Result<Vec<Entry>, PatternError> {
     let table: RawTable = toml::from_str(text)?;
-    table
-        .entry
-        .into_iter()
-        .map(|raw| {
-            let probe = match &raw.probe {
-                None => None,
-                Some(name) => Some(
-                    Probe::ALL
-                        .iter()
-                        .copied()
-                        .find(|p| p.name() == name)
-                        .ok_or_else(|| PatternError::UnknownProbe {
-                            symbol: raw.symbol.clone(),
-                            probe: name.clone(),
-                        })?,
-                ),
-            };
-            let mut args = [NO_ARG; 8];
-            args.get_mut(..raw.args.len())
-                .ok_or_else(|| PatternError::TooManyArgs(raw.symbol.clone()))?
-                .copy_from_slice(&raw.args);
-            Ok(Entry {
-                id: raw.id,
-                runtime,
-                symbol: raw.symbol,
-                construct: raw.construct,
-                edge: raw.edge,
-                probe,
-                no_probe: raw.no_probe,
-                args,
-                nargs: raw.nargs,
-                variadic: raw.variadic,
-                width: raw.width,
-                unsigned: raw.unsigned,
-                outlined_arg: raw.outlined_arg,
-                detail: raw.detail,
-                query: raw.query,
-                set: raw.set,
-            })
-        })
-        .collect()
+    let all = table.entry.into_iter();
+    all.map(|raw| entry(raw, runtime)).collect()
 }
 
-static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    [
-        (include_str!("../data/gomp.toml"), Runtime::Gomp),
-        (include_str!("../data/kmpc.toml"), Runtime::Kmpc),
-        (include_str!("../data/omp.toml"), Runtime::Api),
-    ]
-    .into_iter()
-    .flat_map(|(text, runtime)| {
-        parse(text, runtime).expect("embedded pattern file, checked by a test")
+fn entry(raw: RawEntry, runtime: Runtime) -> Result<Entry, PatternError> {
+    let probe = match &raw.probe {
+        None => None,
+        Some(name) => Some(
+            Probe::ALL
+                .iter()
+                .copied()
+                .find(|p| p.name() == name)
+                .ok_or_else(|| PatternError::UnknownProbe {
+                    symbol: raw.symbol.clone(),
+                    probe: name.clone(),
+                })?,
+        ),
+    };
+    let mut args = [NO_ARG; 8];
+    args.get_mut(..raw.args.len())
+        .ok_or_else(|| PatternError::TooManyArgs(raw.symbol.clone()))?
+        .copy_from_slice(&raw.args);
+    Ok(Entry {
+        id: raw.id,
+        runtime,
+        symbol: raw.symbol,
+        construct: raw.construct,
+        edge: raw.edge,
+        probe,
+        no_probe: raw.no_probe,
+        args,
+        nargs: raw.nargs,
+        variadic: raw.variadic,
+        width: raw.width,
+        unsigned: raw.unsigned,
+        outlined_arg: raw.outlined_arg,
+        detail: raw.detail,
+        query: raw.query,
+        set: raw.set,
     })
-    .collect()
+}
+
+/// A record of a data file. It is read when somebody asks for it: a program uses few of them, and reading all takes longer than scanning it.
+struct Record {
+    text: &'static str,
+    runtime: Runtime,
+    entry: OnceLock<Entry>,
+}
+
+impl Record {
+    /// The records of a data file, by symbol.
+    fn all(text: &'static str, runtime: Runtime) -> impl Iterator<Item = (&'static str, Record)> {
+        text.split_inclusive("[[entry]]\n")
+            .skip(1)
+            .filter_map(move |text| {
+                let (_, symbol) = text.split_once("\nsymbol = \"")?;
+                let record = Record {
+                    text: text.strip_suffix("[[entry]]\n").unwrap_or(text),
+                    runtime,
+                    entry: OnceLock::new(),
+                };
+                Some((symbol.split_once('"')?.0, record))
+            })
+    }
+
+    fn entry(&self) -> &Entry {
+        self.entry.get_or_init(|| {
+            let raw: RawEntry = toml::from_str(self.text).expect("checked by a test");
+            entry(raw, self.runtime).expect("checked by a test")
+        })
+    }
+}
+
+static RECORDS: LazyLock<FxHashMap<&'static str, Record>> = LazyLock::new(|| {
+    FILES
+        .into_iter()
+        .flat_map(|(text, runtime)| Record::all(text, runtime))
+        .collect()
 });
 
-static BY_SYMBOL: LazyLock<FxHashMap<&'static str, &'static Entry>> =
-    LazyLock::new(|| ENTRIES.iter().map(|e| (e.symbol.as_str(), e)).collect());
+/// The data files.
+const FILES: [(&str, Runtime); 3] = [
+    (include_str!("../data/gomp.toml"), Runtime::Gomp),
+    (include_str!("../data/kmpc.toml"), Runtime::Kmpc),
+    (include_str!("../data/omp.toml"), Runtime::Api),
+];
 
 /// Every known entry point of an OpenMP runtime.
 pub fn entries() -> &'static [Entry] {
+    static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+        let read = |(text, runtime)| parse(text, runtime).expect("checked by a test");
+        FILES.into_iter().flat_map(read).collect()
+    });
     &ENTRIES
 }
 
@@ -215,7 +247,7 @@ const FORTRAN_ENDINGS: [&str; 2] = ["_8_", "_"];
 
 /// The entry point with this symbol (without version), Fortran's names included.
 pub fn lookup(symbol: &str) -> Option<&'static Entry> {
-    let exact = |name: &str| BY_SYMBOL.get(name).copied();
+    let exact = |name: &str| RECORDS.get(name).map(Record::entry);
     exact(symbol).or_else(|| {
         let mut names = FORTRAN_ENDINGS
             .iter()
@@ -226,15 +258,15 @@ pub fn lookup(symbol: &str) -> Option<&'static Entry> {
 
 /// The record for a family of symbols that this one belongs to: the one with the longest beginning.
 fn family(symbol: &str) -> Option<&'static Entry> {
-    static FAMILIES: LazyLock<Vec<(&'static str, &'static Entry)>> = LazyLock::new(|| {
-        let beginning = |e: &'static Entry| Some((e.symbol.strip_suffix('*')?, e));
-        ENTRIES.iter().filter_map(beginning).collect()
+    static FAMILIES: LazyLock<Vec<(&'static str, &'static Record)>> = LazyLock::new(|| {
+        let beginning = |(symbol, r): (&&'static str, _)| Some((symbol.strip_suffix('*')?, r));
+        RECORDS.iter().filter_map(beginning).collect()
     });
     FAMILIES
         .iter()
         .filter(|(beginning, _)| symbol.starts_with(beginning))
         .max_by_key(|(beginning, _)| beginning.len())
-        .map(|(_, e)| *e)
+        .map(|(_, record)| record.entry())
 }
 
 /// Whether the symbol belongs to an OpenMP runtime by its name, known to the tables or not. A program's own functions may
@@ -328,6 +360,15 @@ mod tests {
                     e.width
                 );
             }
+        }
+    }
+
+    #[test]
+    fn records_that_are_read_alone_are_those_of_the_whole_files() {
+        let all = entries();
+        assert_eq!(RECORDS.len(), all.len());
+        for entry in all {
+            assert_eq!(lookup(&entry.symbol), Some(entry));
         }
     }
 

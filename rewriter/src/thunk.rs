@@ -65,6 +65,10 @@ pub(crate) fn thunk(file: &impl FileCode, at: u64) -> Option<Register> {
 /// The register that the code at this address puts in the place of its return address, to return to it.
 pub(crate) fn capture(file: &impl FileCode, at: u64) -> Option<Register> {
     let code = file.from(at)?;
+    // What else begins functions needn't be decoded.
+    if !matches!(code, [0x48 | 0x4c, 0x89, ..]) {
+        return None;
+    }
     let mut decoder = Decoder::with_ip(64, &code[..code.len().min(16)], at, DecoderOptions::NONE);
     let store = decoder.decode();
     let takes = store.mnemonic() == Mnemonic::Mov

@@ -4,7 +4,8 @@ use super::Module;
 use super::candidates;
 use super::cfg::Body;
 use super::draft::{Draft, ONE_UNIT};
-use super::flow::dataflow::{self, Callee, Flow, callee};
+use super::flow::dataflow::Flow;
+use super::flow::leads::{callee, query};
 use super::flow::value::{State, Value};
 use super::ident::Ident;
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
@@ -107,7 +108,7 @@ pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow) -> Calls {
         flow.visit(module, body, block, |i, insn, state| {
             seen = true;
             if here.contains(&i) {
-                calls.queried |= dataflow::query(module, insn, Some(state)).is_some();
+                calls.queried |= query(module, insn, Some(state)).is_some();
                 calls.add(site(module, body, insn, state));
             }
         });
@@ -126,9 +127,7 @@ fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> 
     if matches!(control, FlowControl::Next | FlowControl::Return) {
         return None;
     }
-    let Callee::Runtime(number) = callee(module, insn, Some(state)) else {
-        return None;
-    };
+    let number = callee(module, insn, Some(state))?;
     let callee = &module.entries.callees[number];
     let tail = matches!(
         control,

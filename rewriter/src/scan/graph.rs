@@ -4,11 +4,13 @@ mod block_set;
 mod cycles;
 mod dominators;
 mod settle;
+mod worklist;
 
 pub(crate) use block_set::BlockSet;
 pub(crate) use cycles::{NaturalLoop, components, retreating};
 pub(crate) use dominators::{Dominators, post_order};
 pub(crate) use settle::settle;
+pub(crate) use worklist::Worklist;
 
 use super::cfg::{Blocks, Body, Exit};
 use std::collections::BTreeSet;

@@ -2,23 +2,24 @@
 
 use super::super::Module;
 use super::super::cfg::Body;
-use super::super::graph::post_order;
-use super::lift::{self, Part};
+use super::super::graph::{Worklist, post_order};
+use super::leads::callee;
+use super::lift::Part;
+use super::memory::Memory;
+use super::op::{Maker, Op, Source};
 use super::refinement::{Learnt, Refinement};
 use super::slots::Slot;
 use super::step::{Exposed, Names, Step};
 use super::uses::is_call;
 use super::value::{State, Value};
-use crate::thunk::{returns, through};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
-use ompfuse_patterns::Query;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
 
 /// The states of a function, by block; those within a block are computed on demand. The default knows nothing of any.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     starts: Vec<Option<State>>,
+    ops: Ops,
     /// Blocks with calls that may ask for a number.
     asking: Vec<bool>,
     exposed: Exposed,
@@ -93,127 +94,50 @@ fn is_high_byte(register: Register) -> bool {
     )
 }
 
-/// Where a call leads, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Callee {
-    /// The runtime function with this number.
-    Runtime(usize),
-    /// Something else, or unknown.
-    Other,
-}
-
-/// Where a call or jump leads.
-pub(crate) fn callee(module: &Module<'_>, insn: &Instruction, state: Option<&State>) -> Callee {
-    let held = |register| match number(register).and_then(|r| Some(state?.reg(r))) {
-        Some(Value::Callee(n)) => Some(n),
-        Some(Value::Const(va)) => module.entries.targets.get(&va).copied(),
-        _ => None,
-    };
-    let found = match insn.op0_kind() {
-        OpKind::NearBranch64 => match module.entries.targets.get(&insn.near_branch_target()) {
-            Some(&n) => Some(n),
-            None => state.and_then(|state| match through(&module.image, insn) {
-                Some((register, _)) => held(register),
-                None if returns(&module.image, insn) => pushed(state),
-                None => None,
-            }),
-        },
-        OpKind::Memory if insn.is_ip_rel_memory_operand() => module
-            .entries
-            .slots
-            .get(&insn.ip_rel_memory_address())
-            .copied(),
-        OpKind::Memory => match state.and_then(|s| read(s, insn)) {
-            Some(Value::Callee(n)) => Some(n),
-            Some(_) => None,
-            None => state.and_then(|s| module.entries.slots.get(&reached(s, insn)?).copied()),
-        },
-        OpKind::Register => held(insn.op0_register()),
-        _ => None,
-    };
-    found.map_or(Callee::Other, Callee::Runtime)
-}
-
-/// The number that a call asks the runtime for.
-pub(crate) fn query(
-    module: &Module<'_>,
-    insn: &Instruction,
-    state: Option<&State>,
-) -> Option<Query> {
-    match callee(module, insn, state) {
-        Callee::Runtime(n) => module.entries.callees[n].query(),
-        Callee::Other => None,
-    }
-}
-
-/// The function of the runtime whose address lies at the end of the stack.
-fn pushed(state: &State) -> Option<usize> {
-    match state.slots.get(state.regs.slot(4)?)? {
-        (Value::Callee(n), _) => Some(n),
-        _ => None,
-    }
-}
-
 /// The stack slot that a memory operand means.
 pub(crate) fn slot(state: &State, insn: &Instruction) -> Option<Slot> {
-    if insn.memory_index() != Register::None || insn.segment_prefix() != Register::None {
-        return None;
-    }
-    let base = state.regs.slot(number(insn.memory_base())?)?;
-    base.plus(insn.memory_displacement64().cast_signed())
-}
-
-/// The address of a memory operand, where the registers that it is made of are known.
-pub(super) fn reached(state: &State, insn: &Instruction) -> Option<u64> {
-    let part = |register: Register| match register {
-        Register::None => Some(0),
-        register => match state.reg(number(register)?) {
-            Value::Const(n) => Some(n),
-            _ => None,
-        },
-    };
-    if insn.segment_prefix() != Register::None {
-        return None;
-    }
-    let scaled = part(insn.memory_index())?.wrapping_mul(u64::from(insn.memory_index_scale()));
-    let base = part(insn.memory_base())?.wrapping_add(scaled);
-    Some(base.wrapping_add(insn.memory_displacement64()))
-}
-
-/// What is known of a memory operand.
-fn read(state: &State, insn: &Instruction) -> Option<Value> {
-    let (value, size) = state.slots.get(slot(state, insn)?)?;
-    let is_loaded = value.is_loaded(insn.memory_size().size(), size);
-    is_loaded.then_some(value)
+    Memory::of(insn).slot(state)
 }
 
 /// The value of an operand.
 pub(crate) fn operand(state: &State, insn: &Instruction, op: u32) -> Value {
-    if op >= insn.op_count() {
-        return Value::Unknown;
-    }
-    match insn.op_kind(op) {
-        OpKind::Register => number(insn.op_register(op)).map_or(Value::Unknown, |r| state.reg(r)),
-        OpKind::Memory => read(state, insn).unwrap_or(Value::Unknown),
-        _ => lift::immediate(insn, op).map_or(Value::Unknown, Value::Const),
-    }
+    part(state, insn, Part::Operand(op))
 }
 
 /// The value of a part of an instruction.
 pub(crate) fn part(state: &State, insn: &Instruction, part: Part) -> Value {
-    match part {
-        Part::Operand(op) => operand(state, insn, op),
-        Part::Constant(value) => Value::Const(value),
-        Part::Register(register) => number(register).map_or(Value::Unknown, |r| state.reg(r)),
-        Part::None | Part::Address => Value::Unknown,
-    }
+    Source::of(insn, part).value(state, &Memory::of(insn))
 }
 
-/// The function of the runtime that a call leads to, with what is known of registers and stack.
-pub(super) fn called(module: &Module<'_>, insn: &Instruction, state: &State) -> Option<usize> {
-    match callee(module, insn, Some(state)) {
-        Callee::Runtime(n) => Some(n),
-        Callee::Other => None,
+/// What the instructions of each block do.
+#[derive(Debug, Default)]
+struct Ops {
+    /// With the instructions' numbers, ascending.
+    list: Vec<(u32, Op)>,
+    /// Of each block the first one, and how many there are.
+    firsts: Vec<u32>,
+}
+
+impl Ops {
+    fn of(module: &Module<'_>, body: &Body) -> Ops {
+        let mut maker = Maker::new(module);
+        let mut ops = Ops {
+            list: Vec::with_capacity(body.insns.len()),
+            firsts: Vec::with_capacity(body.blocks.len() + 1),
+        };
+        for block in &body.blocks {
+            ops.firsts.push(ops.list.len() as u32);
+            for i in block.insns.clone() {
+                let op = maker.op(&body.insns[i]);
+                ops.list.extend(op.map(|op| (i as u32, op)));
+            }
+        }
+        ops.firsts.push(ops.list.len() as u32);
+        ops
+    }
+
+    fn of_block(&self, block: usize) -> &[(u32, Op)] {
+        &self.list[self.firsts[block] as usize..self.firsts[block + 1] as usize]
     }
 }
 
@@ -236,8 +160,8 @@ fn asking(module: &Module<'_>, body: &Body) -> Vec<bool> {
     let calls = body.leads.iter().filter(|&&i| is_call(&body.insns[i]));
     for &lead in calls {
         let asks = match callee(module, &body.insns[lead], None) {
-            Callee::Runtime(n) => module.entries.callees[n].query().is_some(),
-            Callee::Other => true,
+            Some(n) => module.entries.callees[n].query().is_some(),
+            None => true,
         };
         if asks && let Some(block) = body.block_at(body.insns[lead].ip()) {
             asking[block] = true;
@@ -249,22 +173,13 @@ fn asking(module: &Module<'_>, body: &Body) -> Vec<bool> {
 impl Flow {
     /// Propagates values through a function until nothing changes.
     pub(crate) fn compute(module: &Module<'_>, body: &Body) -> Flow {
-        let mut names = Names::default();
-        let mut divides = false;
-        for insn in &body.insns {
-            match insn.mnemonic() {
-                Mnemonic::And if insn.op0_register() == Register::RSP => {
-                    names.realigned.push(insn.ip());
-                }
-                Mnemonic::Div | Mnemonic::Idiv => divides = true,
-                _ => {}
-            }
-        }
-        let twins = match divides {
+        let ops = Ops::of(module, body);
+        let divides = |(_, op): &(u32, Op)| matches!(op, Op::Divide { .. });
+        let twins = match ops.list.iter().any(divides) {
             true => twins(body),
             false => FxHashMap::default(),
         };
-        names.divisions = twins.clone();
+        let mut names = twins.clone();
         let asking = asking(module, body);
         let refinement = |block| Refinement::of(body, block);
         let refinements: Vec<_> = match asking.contains(&true) {
@@ -275,19 +190,18 @@ impl Flow {
         let mut exposed = Exposed::default();
         loop {
             let mut step = Step::new(module, exposed, &names);
-            let (starts, merged) = Flow::pass(body, &refinements, &order, &mut step);
-            let late = step.late;
+            let (starts, merged) = Flow::pass(body, &ops, &refinements, &order, &mut step);
             exposed = step.exposed;
             if let Some((first, second)) = merged {
                 // One loop behind two divisions, each on its own path: their results have one name.
-                let divisions = &mut names.divisions;
-                for name in divisions.values_mut().filter(|n| **n == second) {
+                for name in names.values_mut().filter(|n| **n == second) {
                     *name = first;
                 }
-                divisions.insert(second, first);
-            } else if !late {
+                names.insert(second, first);
+            } else {
                 return Flow {
                     starts,
+                    ops,
                     asking,
                     exposed,
                     twins,
@@ -300,13 +214,14 @@ impl Flow {
     /// The states at the blocks' beginnings; also two divisions whose results meet.
     fn pass(
         body: &Body,
+        ops: &Ops,
         refinements: &[Option<Refinement>],
         (order, places): &(Vec<usize>, Vec<usize>),
         step: &mut Step<'_, '_>,
     ) -> (Vec<Option<State>>, Option<(u64, u64)>) {
         let mut merged = None;
         let mut starts: Vec<Option<State>> = vec![None; body.blocks.len()];
-        let mut work = BTreeSet::new();
+        let mut work = Worklist::of(body.blocks.len());
         for (i, &root) in body.roots.iter().enumerate() {
             starts[root] = Some(if i == 0 {
                 State::entry()
@@ -315,18 +230,41 @@ impl Flow {
             });
             work.insert(places[root]);
         }
-        while let Some(place) = work.pop_first() {
+        while let Some(place) = work.pop() {
             let block = order[place];
             let Some(mut state) = starts[block].clone() else {
                 continue;
             };
+            step.block = block;
             let refinement = refinements.get(block).copied().flatten();
-            let mut learnt = None;
-            for i in body.blocks[block].insns.clone() {
-                if let Some(refinement) = refinement.filter(|r| r.compare == i) {
-                    learnt = refinement.learns(body, &state);
+            // The comparison itself changes nothing that is followed.
+            let ops = ops.of_block(block);
+            let (before, behind) =
+                ops.split_at(ops.partition_point(|(i, _)| {
+                    refinement.is_some_and(|r| (*i as usize) < r.compare)
+                }));
+            for (_, op) in before {
+                step.run(&mut state, op);
+            }
+            let learnt = refinement.and_then(|r| r.learns(body, &state));
+            for (_, op) in behind {
+                step.run(&mut state, op);
+            }
+            let late = std::mem::take(&mut step.late);
+            if !late.is_empty() {
+                // What was put there may have been changed by others, so that it wasn't known where it was taken from there.
+                state.slots.remove(&late);
+                for (block, start) in starts.iter_mut().enumerate() {
+                    if start
+                        .as_mut()
+                        .is_some_and(|start| start.slots.remove(&late))
+                    {
+                        work.insert(places[block]);
+                    }
                 }
-                step.run(&mut state, &body.insns[i]);
+                for block in late.iter().flat_map(|&at| step.users(at)) {
+                    work.insert(places[block]);
+                }
             }
             let thread = state.thread;
             let held = match learnt {
@@ -389,9 +327,12 @@ impl Flow {
         };
         let mut step = Step::new(module, self.exposed.clone(), &self.names);
         step.settled = true;
+        let mut ops = self.ops.of_block(block).iter().peekable();
         for i in body.blocks[block].insns.clone() {
             f(i, &body.insns[i], &state);
-            step.run(&mut state, &body.insns[i]);
+            if let Some((_, op)) = ops.next_if(|(at, _)| *at as usize == i) {
+                step.run(&mut state, op);
+            }
         }
     }
 
@@ -408,11 +349,7 @@ impl Flow {
 
     /// The address that a division's results are named by.
     pub(crate) fn name(&self, division: u64) -> u64 {
-        self.names
-            .divisions
-            .get(&division)
-            .copied()
-            .unwrap_or(division)
+        self.names.get(&division).copied().unwrap_or(division)
     }
 
     /// Whether a division only repeats the one before it for the remainder.

@@ -84,6 +84,15 @@ impl Slots {
         }
     }
 
+    /// Forgets what begins exactly at some places; tells whether anything did.
+    pub(super) fn remove(&mut self, places: &[Slot]) -> bool {
+        let any = !self.0.is_empty() && places.iter().any(|&at| self.find(at).is_ok());
+        if any {
+            Rc::make_mut(&mut self.0).retain(|known| !places.contains(&known.at));
+        }
+        any
+    }
+
     /// Forgets what a store of `size` bytes may change.
     pub(crate) fn forget(&mut self, at: Slot, size: u64) {
         if self.0.is_empty() {
@@ -144,5 +153,27 @@ impl Slots {
             }
         }
         less.map(|less| self.0 = Rc::new(less)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_forgotten_where_they_begin() {
+        let at = |bytes| Slot::base(0).plus(bytes).unwrap();
+        let mut slots = Slots::default();
+        slots.insert(at(-16), Value::Const(1), 8);
+        slots.insert(at(-8), Value::Const(2), 4);
+        let before = slots.clone();
+        assert!(!slots.remove(&[at(-12), at(0)]));
+        assert_eq!(slots, before);
+        assert!(slots.remove(&[at(-12), at(-8)]));
+        assert_eq!(slots.get(at(-16)), Some((Value::Const(1), 8)));
+        assert_eq!(
+            (slots.get(at(-8)), before.get(at(-8)).is_some()),
+            (None, true)
+        );
     }
 }

@@ -140,17 +140,24 @@ impl Value {
 
 /// The values of the general registers, by x86 number (rax 0 ... r15 15).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Regs([Value; 16]);
+pub(crate) struct Regs {
+    all: [Value; 16],
+    /// Those of which something is known, a bit for each: few.
+    known: u16,
+}
 
 impl Regs {
     /// A register's value.
     pub(crate) fn get(&self, n: usize) -> Value {
-        self.0[n & 15]
+        self.all[n & 15]
     }
 
     /// Gives a register a value.
     pub(crate) fn set(&mut self, n: usize, value: Value) {
-        self.0[n & 15] = value;
+        let n = n & 15;
+        let bit = u16::from(value != Value::Unknown) << n;
+        self.known = self.known & !(1 << n) | bit;
+        self.all[n] = value;
     }
 
     /// The place that a register points to.
@@ -162,26 +169,36 @@ impl Regs {
     }
 
     /// Forgets the values of registers, a bit for each.
-    pub(crate) fn forget_all(&mut self, mut set: u16) {
-        while set != 0 {
-            self.set(set.trailing_zeros() as usize, Value::Unknown);
-            set &= set - 1;
+    pub(crate) fn forget_all(&mut self, set: u16) {
+        for n in bits(set & self.known) {
+            self.all[n] = Value::Unknown;
         }
+        self.known &= !set;
     }
 
     /// Keeps what holds in both; tells whether that is less than before. `threads`: whose paths they are, if it is known.
     fn meet(&mut self, other: &Regs, threads: Threads) -> bool {
         let mut changed = false;
-        for (mine, other) in self.0.iter_mut().zip(&other.0) {
-            // Of most registers nothing is known.
-            if *mine != Value::Unknown && mine != other {
-                let met = mine.meet_of(threads.0, *other, threads.1);
-                changed |= met != *mine;
-                *mine = met;
+        for n in bits(self.known) {
+            let (mine, other) = (self.all[n], other.all[n]);
+            if mine != other {
+                let met = mine.meet_of(threads.0, other, threads.1);
+                changed |= met != mine;
+                self.set(n, met);
             }
         }
         changed
     }
+}
+
+/// The numbers of the bits that are set.
+fn bits(set: u16) -> impl Iterator<Item = usize> {
+    let mut left = set;
+    std::iter::from_fn(move || {
+        let n = left.trailing_zeros() as usize;
+        left &= left.wrapping_sub(1);
+        (n < 16).then_some(n)
+    })
 }
 
 /// The threads that alone come here, and from elsewhere, where that is known ([`State::thread`]).
@@ -208,7 +225,10 @@ impl State {
     /// Nothing is known.
     pub(crate) fn unknown() -> State {
         State {
-            regs: Regs([Value::Unknown; 16]),
+            regs: Regs {
+                all: [Value::Unknown; 16],
+                known: 0,
+            },
             slots: Slots::default(),
             thread: None,
         }
@@ -221,7 +241,7 @@ impl State {
 
     /// Whether a register, or a place on the stack, holds the result of a query, or what was computed from one.
     pub(crate) fn is_queried(&self) -> bool {
-        let mut all = self.regs.0.iter().copied().chain(self.slots.values());
+        let mut all = self.regs.all.iter().copied().chain(self.slots.values());
         all.any(Value::is_queried)
     }
 

@@ -7,9 +7,9 @@ use crate::model::{LinkVa, Read};
 use crate::scan::Module;
 use crate::scan::calls;
 use crate::scan::cfg::Body;
-use crate::scan::flow::dataflow::{Callee, Flow, callee, number, slot};
+use crate::scan::flow::dataflow::{Flow, number, slot};
+use crate::scan::flow::leads::{callee, changed};
 use crate::scan::flow::slots::Slot;
-use crate::scan::flow::step::changed;
 use crate::scan::flow::uses::is_write;
 use crate::scan::flow::value::{State, Value};
 use crate::thunk::through;
@@ -357,7 +357,7 @@ impl Step<'_, '_> {
     /// How many integer arguments a callee takes: more than six if nobody knows.
     fn arguments(&self, insn: &Instruction) -> usize {
         let unknown = ARGUMENTS.len();
-        let Callee::Runtime(n) = callee(self.module, insn, Some(self.state)) else {
+        let Some(n) = callee(self.module, insn, Some(self.state)) else {
             return unknown;
         };
         let entry = self.module.entries.callees[n].entry;

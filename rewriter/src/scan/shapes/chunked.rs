@@ -13,6 +13,7 @@ use super::why::Why;
 use super::{Analysis, Basis, NaturalLoop, Rule};
 use crate::model::ProbeSpec;
 use crate::scan::flow::dataflow;
+use crate::scan::flow::leads::query;
 use crate::scan::flow::value::{State, Value};
 use forms::{Dealt, Form, Question, dealt};
 use iced_x86::{ConditionCode, Instruction, Mnemonic};
@@ -267,7 +268,7 @@ fn is_dealt_to_teams(a: &Analysis<'_, '_>) -> bool {
 /// Whether the function asks the runtime for this number.
 fn asks(a: &Analysis<'_, '_>, wanted: Query) -> bool {
     let mut leads = a.body.leads.iter().map(|&i| &a.body.insns[i]);
-    leads.any(|insn| dataflow::query(a.module, insn, None) == Some(wanted))
+    leads.any(|insn| query(a.module, insn, None) == Some(wanted))
 }
 
 /// A loop that begins at `at`, with its probes or the reason why it has none.

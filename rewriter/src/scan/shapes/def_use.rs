@@ -4,8 +4,8 @@ use super::{Analysis, NaturalLoop};
 use crate::scan::flow::changes::Step;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::lazy::Code;
+use crate::scan::flow::leads::{changed, query};
 use crate::scan::flow::slots::Slot;
-use crate::scan::flow::step::changed;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::value::State;
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
@@ -21,7 +21,7 @@ impl Code for Analysis<'_, '_> {
         self.visit(block, |_, insn, state| {
             steps.push(match is_call(insn) {
                 true => {
-                    let query = dataflow::query(self.module, insn, Some(state));
+                    let query = query(self.module, insn, Some(state));
                     Step::of_call(changed(self.module, insn), query)
                 }
                 false => Step::of(&mut info, insn, state),

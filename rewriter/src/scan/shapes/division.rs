@@ -5,6 +5,7 @@ use super::why::Why;
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
 use crate::scan::flow::dataflow;
+use crate::scan::flow::leads::query;
 use crate::scan::flow::value::{State, Value};
 use crate::scan::graph::post_order;
 use iced_x86::{Instruction, Mnemonic, OpKind};
@@ -158,8 +159,7 @@ pub(super) fn begin(a: &Analysis<'_, '_>, division: &Division) -> Found {
 fn query_call(a: &Analysis<'_, '_>, division: &Division) -> Option<u64> {
     let mut found = None;
     a.visit(division.block, |_, insn, state| {
-        if insn.ip() < division.insn.ip() && dataflow::query(a.module, insn, Some(state)).is_some()
-        {
+        if insn.ip() < division.insn.ip() && query(a.module, insn, Some(state)).is_some() {
             found = Some(insn.ip());
         }
     });

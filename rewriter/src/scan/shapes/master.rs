@@ -7,6 +7,7 @@ use crate::model::{ProbeSpec, Target};
 use crate::scan::calls;
 use crate::scan::draft::Draft;
 use crate::scan::flow::dataflow;
+use crate::scan::flow::leads::callee;
 use crate::scan::flow::uses::is_call;
 use crate::scan::flow::value::Value;
 use iced_x86::{Instruction, Mnemonic, OpKind};
@@ -89,12 +90,11 @@ fn query_before(
         if i >= compare || !is_call(insn) {
             return;
         }
-        found = match dataflow::callee(a.module, insn, Some(state)) {
-            dataflow::Callee::Runtime(n) => Some(&a.module.entries.callees[n])
-                .filter(|c| c.query() == Some(Query::ThreadNum))
-                .and_then(|_| Some((*insn, calls::target(a.module, insn)?, n as u32))),
-            dataflow::Callee::Other => None,
-        };
+        let callee = callee(a.module, insn, Some(state));
+        let asks = |n: &usize| a.module.entries.callees[*n].query() == Some(Query::ThreadNum);
+        found = callee
+            .filter(asks)
+            .and_then(|n| Some((*insn, calls::target(a.module, insn)?, n as u32)));
     });
     found.filter(|(call, ..)| call.len() >= 5)
 }

@@ -2,6 +2,7 @@
 
 use super::Run;
 use crate::scan::flow::dataflow;
+use crate::scan::flow::leads::query;
 use crate::scan::flow::lift::{self, Effect, How, Part};
 use crate::scan::flow::slots::Slot;
 use crate::scan::flow::step::VOLATILE;
@@ -158,7 +159,7 @@ impl Run<'_, '_, '_> {
     }
 
     fn call(&self, m: &mut Machine, insn: &Instruction, state: &State) {
-        let query = dataflow::query(self.a.module, insn, Some(state));
+        let query = query(self.a.module, insn, Some(state));
         // The data flow tells which registers keep their values.
         for n in (0..16).filter(|n| VOLATILE >> n & 1 == 1) {
             m.regs[n] = None;

@@ -6,8 +6,11 @@
 //! the decoder: by the clock, and of the processors (all of them together; on a busy machine these are the ones to compare).
 //! Memory is the largest resident set, pages of the mapped file included, by GNU time. Then what the patched file has more
 //! than the original, by part; last, what the parts of scan and patch take in one process. Environment: `OMPFUSE_BENCH_ROUNDS` (default 5).
+//!
+//! With `--ratios` only what scan and patch take in linear decodes is measured ([`ratios`]): also on a busy machine.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction};
+mod ratios;
+
 use object::{Object, ObjectSection};
 use ompfuse_rewriter::patch::accept;
 use ompfuse_rewriter::patch_error::PatchError;
@@ -37,8 +40,30 @@ fn main() {
         true => vec![made_of_fixtures(folder.path())],
         false => files,
     };
+    if std::env::args_os().any(|arg| arg == "--ratios") {
+        return tell_ratios(&files, rounds);
+    }
     for file in files {
         measure(&file, folder.path(), rounds);
+    }
+}
+
+/// Prints what scan and patch take in linear decodes.
+fn tell_ratios(files: &[PathBuf], rounds: usize) {
+    println!(
+        "{:>10}{:>8}{:>8}  file, medians of {rounds} rounds",
+        "decode ms", "scan", "patch"
+    );
+    for file in files {
+        let bytes = std::fs::read(file).expect("the file can be read");
+        let ratios = ratios::measure(&bytes, &file.to_string_lossy(), rounds);
+        println!(
+            "{:>10.2}{:>8.1}{:>8.1}  {}",
+            ratios.decode,
+            ratios.scan,
+            ratios.patch,
+            file.display()
+        );
     }
 }
 
@@ -297,30 +322,13 @@ fn run(step: &Step) -> (Time, Option<u64>) {
     (Time { clock, processors }, peak)
 }
 
-/// Milliseconds that this thread has been on a processor.
-fn on_processor() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = text.split(' ').next().and_then(|n| n.parse::<f64>().ok());
-    first.map_or(f64::NAN, |nanoseconds| nanoseconds / 1e6)
-}
-
 /// Times for the code, instruction by instruction.
 fn decode(bytes: &[u8]) -> Time {
-    let file = object::File::parse(bytes).expect("an ELF file");
-    let text = file.section_by_name(".text").expect("a file with code");
-    let code = text.data().expect("code in the file");
-    let (begin, before) = (Instant::now(), on_processor());
-    let mut decoder = Decoder::with_ip(64, code, text.address(), DecoderOptions::NONE);
-    let mut insn = Instruction::default();
-    let mut end = 0;
-    while decoder.can_decode() {
-        decoder.decode_out(&mut insn);
-        end = std::hint::black_box(insn.next_ip());
-    }
-    assert!(end >= text.address());
+    let (begin, before) = (Instant::now(), ratios::on_processor());
+    ratios::linear(bytes);
     Time {
         clock: begin.elapsed().as_secs_f64() * 1e3,
-        processors: on_processor() - before,
+        processors: ratios::on_processor() - before,
     }
 }
 
