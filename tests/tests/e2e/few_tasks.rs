@@ -26,8 +26,8 @@ fn losses(report: &Value) -> Vec<&Value> {
 }
 
 fn kinds(report: &Value) -> Vec<&str> {
-    let kind = |l: &&Value| l["cause"]["kind"].as_str();
-    losses(report).iter().filter_map(kind).collect()
+    let all = losses(report).into_iter();
+    all.filter_map(|l| l["cause"]["kind"].as_str()).collect()
 }
 
 /// Lines of the source that say that they are a mode's.
