@@ -31,8 +31,7 @@ pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64, is_alo
     let has_one_each = stat.units <= threads * stat.executions;
     let is_most = stat.longest.ns as f64 >= MOST * stat.slowest_ns as f64;
     if is_most && (!has_one_each || stat.is_sections) {
-        let uneven = uneven(found, stat, threads);
-        if matches!(uneven, Cause::UnevenUnits { times_mean, .. } if times_mean >= UNEVEN) {
+        if let Some(uneven) = slowest(found, stat, (threads, UNEVEN)) {
             return uneven;
         }
     }
@@ -55,14 +54,13 @@ pub(super) fn slowest(
     stat: &LoopAnalysis,
     (threads, times): (u64, f64),
 ) -> Option<Cause> {
-    let uneven = uneven(found, stat, threads);
     let is_slow =
         |c: &Cause| matches!(c, Cause::UnevenUnits { times_mean, .. } if *times_mean >= times);
-    Some(uneven).filter(is_slow)
+    uneven(found, stat, threads).filter(is_slow)
 }
 
-/// What the longest units of the executions have more of than all others, in the mean.
-fn uneven(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cause {
+/// What the longest units of the executions have more of than all others, in the mean; `None`: there are no others that took any time.
+fn uneven(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Option<Cause> {
     let misses = (found.summary.analysis.as_ref()).and_then(|a| a.misses.clone());
     let (longest, largest) = (stat.longest, stat.largest);
     let of_longest = longest.iterations as f64;
@@ -72,15 +70,15 @@ fn uneven(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cause {
     };
     let times = |all: u64, longest: u64| {
         let others = all.saturating_sub(longest) as f64 / (all_iterations - of_longest).max(1.0);
-        longest as f64 / of_longest.max(1.0) / others.max(f64::MIN_POSITIVE)
+        (others > 0.0).then(|| longest as f64 / of_longest.max(1.0) / others)
     };
     let counted = |which: usize| {
         let (all, one) = (stat.counts[which]?, longest.counts[which]?);
-        (all > one).then(|| times(all, one))
+        times(all, one)
     };
     let executions = stat.executions.max(1);
     let is_usual = largest.ns as f64 >= MOST * longest.ns as f64;
-    Cause::UnevenUnits {
+    Some(Cause::UnevenUnits {
         at: found.id(stat.site),
         is_sections: stat.is_sections,
         first: is_usual.then_some(largest.first),
@@ -89,7 +87,7 @@ fn uneven(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cause {
             false => longest.iterations.div_ceil(executions),
         },
         unit_s: longest.ns as f64 * NS / executions as f64,
-        times_mean: times(stat.units_ns, longest.ns),
+        times_mean: times(stat.units_ns, longest.ns)?,
         instructions_times_mean: counted(0),
         misses_times_mean: counted(1),
         misses_event: counted(1).and(misses),
@@ -98,7 +96,7 @@ fn uneven(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cause {
             .then(|| advice::better(found, stat, threads))
             .flatten(),
         if_first: advice::if_first(found, stat),
-    }
+    })
 }
 
 /// What is known of a place's schedule, as `static` or `dynamic,8`.

@@ -188,7 +188,9 @@ impl Writer {
         ));
         self.line("    if (sum < 0) exit(1);");
         self.place(phase, &["imbalance"], &[line]);
-        self.place(phase, &["reduction"], &[line]);
+        // libomp joins the parts of more than four threads by itself, in a tree.
+        let join = self.place(phase, &["reduction"], &[line]);
+        self.places[join].is_hidden = self.threads > 4;
         self.phases[phase].whole = Some((vec!["reduction"], vec![line]));
         self.never
             .extend(["or use a reduction", "use a reduction,"]);
@@ -237,8 +239,10 @@ impl Writer {
             }
         };
         self.place(phase, &["imbalance"], &[line]);
-        self.place(phase, &["copies"], &lines);
-        self.phases[phase].whole = Some((vec!["copies"], lines));
+        // The copies are code of the region.
+        let words = ["copies", "imbalance"];
+        self.place(phase, &words, &lines);
+        self.phases[phase].whole = Some((words.to_vec(), lines));
         self.never.push("divide it by a work-sharing construct");
         self.end(phase, 3);
     }

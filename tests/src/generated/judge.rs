@@ -41,7 +41,22 @@ pub fn judge(program: &Writer, known: Known, report: &Value, text: &str) -> Judg
     let first = known.losses.first().map_or(0.0, |l| l.seconds);
     let near = |l: &&Lost| l.seconds >= first - POINTS * available;
     let truths = known.losses.iter().filter(near);
-    let verdicts = truths.map(|lost| judged(&truth(&known, lost, &said), &said, false));
+    let verdicts = truths.flat_map(|lost| {
+        let together = Said {
+            share: told_there(lost, report).max(said.share),
+            ..said.clone()
+        };
+        let truth = truth(&known, lost, &said);
+        let hidden = Truth {
+            lost: (lost.seconds + known.hidden) / available,
+            ..truth.clone()
+        };
+        [
+            judged(&truth, &said, false),
+            judged(&truth, &together, false),
+            judged(&hidden, &said, false),
+        ]
+    });
     let verdicts: Vec<Verdict> = verdicts.collect();
     let best = [Verdict::Right, Verdict::NotKnown];
     let verdict = best.into_iter().find(|v| verdicts.contains(v));
@@ -62,6 +77,34 @@ pub fn judge(program: &Writer, known: Known, report: &Value, text: &str) -> Judg
     }
 }
 
+/// Constructs that others wait in, beside what is planted: libomp's threads sleep while tasks are ready, and inner teams are started.
+const BESIDE: [&str; 4] = ["untaken_tasks", "short_regions", "late", "smaller_team"];
+
+/// The share of all losses at the lines of one that is lost in a whole phase.
+fn told_there(lost: &Lost, report: &Value) -> f64 {
+    if lost.place.is_some() || lost.lines.is_empty() {
+        return 0.0;
+    }
+    let losses = report["losses"].as_array().map_or(&[][..], Vec::as_slice);
+    let regions = report["regions"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_there = |id: &Value| {
+        let region = regions.iter().find(|r| !id.is_null() && r["id"] == *id);
+        let line = region.and_then(|r| r["source"]["line"].as_u64());
+        line.is_some_and(|line| lost.lines.iter().any(|l| u64::from(*l).abs_diff(line) <= 1))
+    };
+    let first = losses.first().map(|l| &l["cause"]["kind"]);
+    let is_it = |l: &&Value| {
+        let kind = &l["cause"]["kind"];
+        let is_same = Some(kind) == first || kind.as_str().is_some_and(|k| BESIDE.contains(&k));
+        is_same && (is_there(&l["region"]) || is_there(&l["cause"]["at"]))
+    };
+    losses
+        .iter()
+        .filter(is_it)
+        .filter_map(|l| l["share"].as_f64())
+        .sum()
+}
+
 fn truth(known: &Known, lost: &Lost, said: &Said) -> Truth {
     let available = known.available();
     // Less isn't told.
@@ -79,7 +122,7 @@ fn truth(known: &Known, lost: &Lost, said: &Said) -> Truth {
         own: known.own,
         threads: known.threads,
         lost: lost.seconds / available,
-        all: known.unused / available,
+        all: (known.unused + known.hidden) / available,
     }
 }
 

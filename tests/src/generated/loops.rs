@@ -241,9 +241,11 @@ impl Writer {
             lines.push(self.line("#pragma omp barrier"));
         }
         self.line("}");
-        self.place(phase, &["imbalance"], &lines);
+        let place = self.place(phase, &["imbalance"], &lines);
         self.head(phase);
-        self.region(phase, "#pragma omp parallel");
+        // gcc makes arithmetic of the loop, which is code of the region then.
+        let region = self.region(phase, "#pragma omp parallel");
+        self.places[place].lines.push(region);
         self.line(format!("    for (int k = 0; k < {steps}; k++)"));
         self.line(format!("        sweep_{number}(k, omp_get_num_threads());"));
         self.end(phase, 2);

@@ -3,7 +3,7 @@
 //! In a phase a team's threads come to barriers, step by step. Who comes early waits for the one that comes last, because of the place at which
 //! that one was longer than the mean, at work or waiting to enter it. What a thread waits to enter is lost by who holds it longest.
 
-use super::writer::Writer;
+use super::writer::{BESIDE, Place, Writer};
 use std::collections::BTreeMap;
 
 /// A line of the program's clock, with times in seconds.
@@ -51,6 +51,8 @@ pub struct Known {
     pub losses: Vec<Lost>,
     /// Seconds in which no thread was in a unit, all threads together.
     pub unused: f64,
+    /// Seconds in units that the runtime may have executed.
+    pub hidden: f64,
     /// Units by place.
     pub units: Vec<Units>,
     /// By phase: executions, and their seconds.
@@ -120,15 +122,20 @@ impl Known {
                 }
             }
         }
-        let serial = (own - inside) * (threads - 1) as f64;
+        let of = |is: &dyn Fn(&Place) -> bool| -> f64 {
+            let both = program.places.iter().zip(&units);
+            both.filter(|(p, _)| is(p)).map(|(_, u)| u.seconds).sum()
+        };
+        let serial = (own - inside) * (threads - 1) as f64 - of(&|p| p.words == [BESIDE]);
         lost.insert((vec!["serial"], vec![], None), serial);
         let merged = merged(program, &units, lost);
-        let busy: f64 = units.iter().map(|u| u.seconds).sum();
+        let busy = of(&|_| true);
         Some(Known {
             own,
             threads: threads as u64,
             losses: merged,
             unused: (own * threads as f64 - busy).max(0.0),
+            hidden: of(&|p| p.is_hidden),
             units,
             phases,
         })

@@ -1,6 +1,6 @@
 //! Phases of serial code, smaller teams, teams inside teams, and threads that wait for what OpenMP doesn't know.
 
-use super::writer::Writer;
+use super::writer::{BESIDE, Writer};
 
 impl Writer {
     /// Serial code between regions.
@@ -65,8 +65,11 @@ impl Writer {
         self.line("    {");
         self.line("        int me = omp_get_thread_num();");
         let line_inner = self.line(format!("#pragma omp parallel num_threads({inner})"));
-        let words = ["nested", "imbalance"];
-        let place = self.place(phase, &words, &[line, line_inner]);
+        let words: &[_] = match uneven {
+            true => &["nested", "imbalance"],
+            false => &["nested", "imbalance", "fork", "late", "smaller-team"],
+        };
+        let place = self.place(phase, words, &[line, line_inner]);
         self.line(format!(
             "        unit({place}, 0, me ? {} : 12);",
             12 * times
@@ -104,9 +107,10 @@ impl Writer {
     pub(super) fn beside(&mut self) {
         let phase = self.begin(None);
         let place = self.place(phase, &["serial"], &[]);
+        let beside = self.place(phase, &[BESIDE], &[]);
         self.line("");
         self.line(format!(
-            "__attribute__((noinline)) static void *work_{phase}(void *p) {{ pause_ms(60); return p; }}"
+            "__attribute__((noinline)) static void *work_{phase}(void *p) {{ unit({beside}, 0, 60); return p; }}"
         ));
         self.head(phase);
         self.line("    pthread_t thread;");

@@ -2,6 +2,9 @@
 
 use crate::hostile::Random;
 
+/// The word of places at which a thread works beside the one that executes serial code.
+pub const BESIDE: &str = "beside";
+
 /// What a place's units, or the waits for it, are in a report.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -13,6 +16,8 @@ pub struct Place {
     pub phase: usize,
     /// Places that exclude each other have the same number.
     pub mutex: Option<usize>,
+    /// Whether its units may be executed by the OpenMP runtime, so that no report knows of them.
+    pub is_hidden: bool,
 }
 
 /// What the program does from one serial moment to the next.
@@ -161,6 +166,7 @@ impl Writer {
             lines: lines.to_vec(),
             phase,
             mutex: None,
+            is_hidden: false,
         });
         self.places.len() - 1
     }
