@@ -127,7 +127,6 @@ mod over_time;
 mod own_time;
 mod patch;
 mod pipeline;
-mod places;
 mod planted;
 mod prebuilt;
 mod probe_time;
