@@ -374,6 +374,19 @@ fn the_usual_text_fits_a_screen() {
     let text = render(&report, TextOptions::default());
     assert!(text.lines().count() <= SCREEN, "{text}");
     assert!(text.contains("more regions"), "{text}");
+    // What was lost comes before all that only explains.
+    report.shortcomings.truncate(1);
+    let lost = &crate::words::notes(&report)[0];
+    let start: String = lost.chars().take(30).collect();
+    report.losses = vec![report.losses.first().cloned().expect("a loss"); 3];
+    let events = report.events.clone();
+    report.events.extend((0..30).flat_map(|_| events.clone()));
+    let text = render(&report, TextOptions::default());
+    assert!(text.lines().count() <= SCREEN, "{text}");
+    assert!(
+        text.contains("more lines") && text.contains(&start),
+        "{text}"
+    );
 }
 
 #[test]

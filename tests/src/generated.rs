@@ -17,7 +17,6 @@ use judge::Judged;
 use model::Known;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
 use writer::Writer;
 
 /// Numbers far from each other for numbers that follow each other (the finaliser of MurmurHash3).
@@ -27,12 +26,6 @@ fn scattered(number: u64) -> u64 {
     number ^ number >> 33
 }
 
-/// Whether processes may have a scheduling class of their own.
-static PERMITTED: LazyLock<bool> = LazyLock::new(|| {
-    let tried = Command::new("chrt").args(["-r", "1", "true"]).output();
-    tried.is_ok_and(|tried| tried.status.success())
-});
-
 /// A drawn program with its compiler.
 #[derive(Debug)]
 pub struct Program {
@@ -40,7 +33,8 @@ pub struct Program {
     pub number: u64,
     /// What is known of it.
     pub drawn: Writer,
-    /// Whether it competes with whatever else runs. If not, its threads run as soon as they wake, as far as that is permitted.
+    /// Whether it competes with whatever else runs. If not, its threads run as soon as they wake from
+    /// sleep, as far as that is permitted.
     pub competes: bool,
     folder: PathBuf,
 }
@@ -99,23 +93,13 @@ impl Program {
         compile::files(&[file, object], &out, &how).then_some(out)
     }
 
-    /// A command whose threads run as soon as they wake, if its units sleep: late ones would be the machine's.
-    fn in_time(&self, program: &Path, threads: usize) -> Command {
-        let mut command = match *PERMITTED && !self.competes && !self.drawn.computes {
-            true => Command::new("chrt"),
-            false => Command::new(program),
-        };
-        if command.get_program() == "chrt" {
-            command.args(["-r", "1"]).arg(program);
-        }
-        process::clean(&mut command, threads);
-        command
-    }
-
     fn in_its_environment<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.envs(self.drawn.environment.iter().cloned());
-        if self.drawn.computes {
-            command.env("COMPUTE", "1");
+        match (self.drawn.computes, self.competes) {
+            (true, _) => _ = command.env("COMPUTE", "1"),
+            // Late ones would be the machine's.
+            (false, false) => _ = command.env("IN_TIME", "1"),
+            (false, true) => {}
         }
         command.current_dir(&self.folder)
     }
@@ -132,7 +116,8 @@ impl Program {
         threads: usize,
         variable: Option<(&String, &String)>,
     ) -> Option<Known> {
-        let mut command = self.in_time(program, threads);
+        let mut command = Command::new(program);
+        process::clean(&mut command, threads);
         self.in_its_environment(&mut command).envs(variable);
         let ran = process::run(&mut command).ok(&self.name());
         Known::read(&self.drawn, &ran.errors())

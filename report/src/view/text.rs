@@ -79,39 +79,75 @@ const USUAL: usize = 80;
 const LEAST_ROWS: usize = 2;
 
 /// The report as text, lines ending in a line feed. At most [`SCREEN`] lines where nothing more was asked for: then there are fewer
-/// regions, and at last an end.
+/// regions, and at last fewer sections. What was lost is told in any case.
 pub fn render(report: &Report, options: TextOptions) -> String {
     let usual = TextOptions::default();
     let is_usual = options.show == usual.show && options.top == usual.top && options.width >= USUAL;
-    let text = all_of(report, options);
+    let options = TextOptions {
+        width: paint::width(options.width),
+        ..options
+    };
+    let last = last(report, options);
+    let with_rows = |top| {
+        let sections = sections(report, TextOptions { top, ..options });
+        joined(&[sections, last.clone()])
+    };
+    let text = with_rows(options.top);
+    debug_assert!(options.colour || !text.contains('\x1b'));
     let fits = |text: &String| text.lines().count() <= SCREEN;
     if !is_usual || fits(&text) {
         return text;
     }
-    let with_rows = |top| all_of(report, TextOptions { top, ..options });
     let shorter = (LEAST_ROWS..options.top).rev().map(with_rows).find(fits);
-    shorter.unwrap_or_else(|| cut(&with_rows(LEAST_ROWS), options))
+    shorter.unwrap_or_else(|| {
+        let top = LEAST_ROWS;
+        let sections = sections(report, TextOptions { top, ..options });
+        let room = SCREEN.saturating_sub(last.lines().count() + 1);
+        let sections = cut(&sections, room.max(SCREEN / 2), options);
+        cut(&joined(&[sections, last.clone()]), SCREEN, options)
+    })
 }
 
-/// The first lines, and how many more there are.
-fn cut(text: &str, options: TextOptions) -> String {
-    let more = text.lines().count() - (SCREEN - 1);
-    let mut first: String = text
-        .lines()
-        .take(SCREEN - 1)
-        .flat_map(|line| [line, "\n"])
+/// What ends the text: losses and other shortcomings, and the legend.
+fn last(report: &Report, options: TextOptions) -> String {
+    let shows_legend = options.show.has(Section::Legend);
+    let legend = shows_legend.then(|| legend::legend(options));
+    let all: Vec<String> = missing::notes(report, options)
+        .into_iter()
+        .chain(legend)
         .collect();
+    all.join("\n")
+}
+
+/// Parts with an empty line between them, the last line complete.
+fn joined(parts: &[String]) -> String {
+    let parts: Vec<&str> = parts
+        .iter()
+        .map(String::as_str)
+        .filter(|p| !p.is_empty())
+        .collect();
+    let mut text = parts.join("\n");
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// As many of the first lines, and how many more there are.
+fn cut(text: &str, lines: usize, options: TextOptions) -> String {
+    let more = text.lines().count().saturating_sub(lines - 1);
+    if more <= 1 {
+        return text.to_owned(); // one more line tells no more than the line itself
+    }
+    let first = text.lines().take(lines - 1);
+    let mut first: String = first.flat_map(|line| [line, "\n"]).collect();
     let line = format!("{more} more lines: --show all");
     first += &Paint { on: options.colour }.dim(&line);
     first + "\n"
 }
 
-/// The text, however long it is.
-fn all_of(report: &Report, options: TextOptions) -> String {
-    let options = TextOptions {
-        width: paint::width(options.width),
-        ..options
-    };
+/// The text but for its end, however long it is.
+fn sections(report: &Report, options: TextOptions) -> String {
     // Their places are named by the numbers that the report has.
     let verdict = verdict::verdict(report, options);
     let scaling = scaling::scaling(report, options);
@@ -183,16 +219,7 @@ fn all_of(report: &Report, options: TextOptions) -> String {
     sections.extend(on_request(Section::Skipped, &|| {
         missing::skipped(report, options)
     }));
-    sections.extend(missing::notes(report, options));
-    if shows(Section::Legend) {
-        sections.push(legend::legend(options));
-    }
-    let mut text = sections.join("\n");
-    debug_assert!(options.colour || !text.contains('\x1b'));
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text
+    sections.join("\n")
 }
 
 /// Of a section that was asked for by its name and has nothing to show.

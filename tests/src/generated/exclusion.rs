@@ -146,7 +146,8 @@ impl Writer {
         let outside = self.place(phase, &["imbalance"], &[region]);
         self.line("    for (int k = 0; k < 5; k++) {");
         self.line(format!("        unit({outside}, k, 10);"));
-        let place = self.place(phase, &["imbalance"], &[]);
+        // It is a master, written by hand.
+        let place = self.place(phase, &["imbalance", "single"], &[]);
         self.line("        if (omp_get_thread_num() == 0) {");
         let line = self.line(format!("#pragma omp critical(mutex_{number})"));
         self.line(format!("            unit({place}, k, {ms});"));

@@ -5,7 +5,7 @@
 
 use super::model::{Known, Lost};
 use super::writer::Writer;
-use crate::planted::judge::{Said, Truth, Verdict, judge as judged};
+use crate::planted::judge::{Said, Truth, Verdict, cause_of, is_near as is_size, judge as judged};
 use serde_json::Value;
 
 /// A report beside what is true.
@@ -38,12 +38,18 @@ const POINTS: f64 = 0.02;
 pub fn judge(program: &Writer, known: Known, report: &Value, text: &str) -> Judged {
     let said = Said::read(report, |_| None);
     let available = known.available();
-    let first = known.losses.first().map_or(0.0, |l| l.seconds);
+    // What the report divides among several causes, all of it, may be larger than what it tells first.
+    let is_divided = |l: &&Lost| {
+        let there = told_there(program, l, report);
+        there > 0.0 && there != said.share && is_size(there, l.seconds / available)
+    };
+    let whole = known.losses.iter().find(|l| !is_divided(l));
+    let first = whole.map_or(0.0, |l| l.seconds);
     let near = |l: &&Lost| l.seconds >= first - POINTS * available;
     let truths = known.losses.iter().filter(near);
     let verdicts = truths.flat_map(|lost| {
         let together = Said {
-            share: told_there(lost, report).max(said.share),
+            share: told_there(program, lost, report).max(said.share),
             ..said.clone()
         };
         let truth = truth(&known, lost, &said);
@@ -77,32 +83,45 @@ pub fn judge(program: &Writer, known: Known, report: &Value, text: &str) -> Judg
     }
 }
 
-/// Constructs that others wait in, beside what is planted: libomp's threads sleep while tasks are ready, and inner teams are started.
-const BESIDE: [&str; 4] = ["untaken_tasks", "short_regions", "late", "smaller_team"];
+/// Causes that may be told of a part of what is lost in a phase: a model of whole phases doesn't tell them from what was planted.
+const BESIDE: [&str; 5] = ["tasks", "fork", "late", "smaller-team", "unknown"];
 
-/// The share of all losses at the lines of one that is lost in a whole phase.
-fn told_there(lost: &Lost, report: &Value) -> f64 {
+/// Losses of the report, with the program's words for their causes.
+fn told(report: &Value) -> Vec<(&Value, String, Vec<u32>)> {
+    let losses = report["losses"].as_array().map_or(&[][..], Vec::as_slice);
+    let regions = report["regions"].as_array().map_or(&[][..], Vec::as_slice);
+    let region = |id: &Value| {
+        let found = regions.iter().find(|r| !id.is_null() && r["id"] == *id);
+        found.unwrap_or(&Value::Null)
+    };
+    let of = |loss| {
+        let loss: &Value = loss;
+        let places = [region(&loss["region"]), region(&loss["cause"]["at"])];
+        let line = |r: &&Value| r["source"]["line"].as_u64().map(|l| l as u32);
+        let lines = places.iter().filter_map(line).collect();
+        let [of, at] = places;
+        let word = cause_of(loss, if at.is_null() { of } else { at });
+        (loss, word, lines)
+    };
+    losses.iter().map(of).collect()
+}
+
+/// The share of all losses in a whole phase that are told with its causes, or with what a model of whole phases doesn't tell from
+/// them.
+fn told_there(program: &Writer, lost: &Lost, report: &Value) -> f64 {
     if lost.place.is_some() || lost.lines.is_empty() {
         return 0.0;
     }
-    let losses = report["losses"].as_array().map_or(&[][..], Vec::as_slice);
-    let regions = report["regions"].as_array().map_or(&[][..], Vec::as_slice);
-    let is_there = |id: &Value| {
-        let region = regions.iter().find(|r| !id.is_null() && r["id"] == *id);
-        let line = region.and_then(|r| r["source"]["line"].as_u64());
-        line.is_some_and(|line| lost.lines.iter().any(|l| u64::from(*l).abs_diff(line) <= 1))
-    };
-    let first = losses.first().map(|l| &l["cause"]["kind"]);
-    let is_it = |l: &&Value| {
-        let kind = &l["cause"]["kind"];
-        let is_same = Some(kind) == first || kind.as_str().is_some_and(|k| BESIDE.contains(&k));
-        is_same && (is_there(&l["region"]) || is_there(&l["cause"]["at"]))
-    };
-    losses
-        .iter()
-        .filter(is_it)
-        .filter_map(|l| l["share"].as_f64())
-        .sum()
+    let its = |p: &&super::writer::Phase| p.whole.as_ref().is_some_and(|w| w.1 == lost.lines);
+    let region = program.phases.iter().filter(its).map(|p| p.line);
+    let lines: Vec<u32> = lost.lines.iter().copied().chain(region).collect();
+    let all = told(report);
+    let there = all.iter().filter(|(_, word, at)| {
+        let word = word.as_str();
+        (lost.words.contains(&word) || BESIDE.contains(&word))
+            && at.iter().any(|l| lines.iter().any(|k| k.abs_diff(*l) <= 1))
+    });
+    there.filter_map(|(loss, ..)| loss["share"].as_f64()).sum()
 }
 
 fn truth(known: &Known, lost: &Lost, said: &Said) -> Truth {
@@ -135,7 +154,11 @@ pub(super) fn first_block(text: &str) -> String {
 /// What must not be said of the program.
 fn false_words(program: &Writer, text: &str) -> Vec<String> {
     let block = first_block(text);
-    let said = program.never.iter().filter(|words| block.contains(**words));
+    // Who waits for a critical may well be told to use a reduction.
+    let excludes = program.places.iter().any(|p| p.mutex.is_some());
+    let is_apt = |words: &&&str| excludes && words.contains("reduction");
+    let never = program.never.iter().filter(|words| !is_apt(words));
+    let said = never.filter(|words| block.contains(**words));
     said.map(|words| format!("it says \"{words}\"")).collect()
 }
 
@@ -191,7 +214,10 @@ fn numbers_of(program: &Writer, known: &Known, report: &Value, loss: &Value) -> 
                 .filter(|&p| program.phases[p].team.is_some())
                 .map(|p| known.phases[p].seconds)
                 .sum();
-            check("wall_s", number("wall_s"), known.own - inside, 0.01);
+            let beside = program.places.iter().zip(&known.units);
+            let beside = beside.filter(|(p, _)| p.words == [super::writer::BESIDE]);
+            let alone = known.own - inside - beside.map(|(_, u)| u.seconds).sum::<f64>();
+            check("wall_s", number("wall_s"), alone, 0.01);
         }
         "smaller_team" => {
             let is_it = |p: &&super::writer::Phase| is_here(&[p.line]);

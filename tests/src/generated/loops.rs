@@ -119,13 +119,11 @@ impl Writer {
         self.line("    {");
         for cost in costs {
             let line = self.line("#pragma omp for schedule(static) nowait");
-            // gcc names the region of what comes first in it.
+            // gcc names the region of what comes first in it, and a report the first one, "or the one behind it".
             let region = self.phases[phase].line;
-            let lines = if line < region + 3 {
-                vec![line, region]
-            } else {
-                vec![line]
-            };
+            let lines = (region..=line)
+                .filter(|l| *l != region + 1)
+                .collect::<Vec<_>>();
             let place = self.place(phase, &["imbalance"], &lines);
             self.line(format!("        for (int i = 0; i < {count}; i++)"));
             self.line(format!("            unit({place}, 0, cost_{cost}[i]);"));

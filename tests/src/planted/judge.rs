@@ -174,7 +174,7 @@ impl Said {
 }
 
 /// The programs' word for a cause of the report.
-fn cause_of(loss: &Value, place: &Value) -> String {
+pub(crate) fn cause_of(loss: &Value, place: &Value) -> String {
     let Some(kind) = loss["cause"]["kind"].as_str() else {
         return "none".to_owned();
     };
@@ -203,7 +203,7 @@ fn cause_of(loss: &Value, place: &Value) -> String {
 }
 
 /// Within 10 %, or 2 points of the available time.
-fn is_near(said: f64, truth: f64) -> bool {
+pub(crate) fn is_near(said: f64, truth: f64) -> bool {
     (said - truth).abs() <= (0.1 * truth).max(0.02)
 }
 
