@@ -126,6 +126,12 @@ fn serial_s(account: &Account) -> Option<f64> {
     is_known.then(|| account.ns(State::Serial) as f64 * NS)
 }
 
+/// Whether several threads execute code outside of parallel regions. Their times are no time on the clock then, and a function's may be
+/// spent beside another's.
+fn has_own_threads(summary: &Indexed<'_>) -> bool {
+    summary.own.iter().any(|own| own.roots > 1)
+}
+
 /// Largest team, at least 1.
 fn team(summary: &Indexed<'_>) -> u64 {
     let teams = summary.parallel.iter().map(|p| p.team);

@@ -1,6 +1,6 @@
 //! Threads without a part in what runs: outside of parallel regions, and beside smaller teams.
 
-use super::{Found, scaling, serial_s};
+use super::{Found, has_own_threads, scaling, serial_s};
 use crate::from_summary::NS;
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Account, Cause, LossKind, Report, Scaling, State, StatePart, StateTime};
@@ -36,8 +36,7 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
 /// What is known of the code outside of parallel regions. `idle_s`: for how long other threads have nothing to do meanwhile.
 fn serial_part(found: &Found<'_>, scaling: Option<&Scaling>, idle_s: f64) -> Cause {
     let account = found.account;
-    // Several roots may be there at once: their times are no time on the clock, and a function's may be spent beside another's.
-    if found.summary.own.iter().any(|own| own.roots > 1) {
+    if has_own_threads(found.summary) {
         let are_two = matches!(found.summary.own[..], [own] if own.threads == 2);
         return Cause::SerialPart {
             // Of two threads one is there while the other has nothing to do.

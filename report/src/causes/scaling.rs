@@ -41,6 +41,7 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
     let silent = match () {
         () if seen < ENOUGH || summary.processes.len() > 1 => Some(Silent::LeftOut),
         () if of_regions.is_some() => of_regions,
+        () if super::has_own_threads(summary) => Some(Silent::OwnThreads),
         () if is_starved => Some(Silent::NoProcessor),
         () if !is_in_cache(summary) => Some(Silent::Memory),
         () if (model_error - 1.0).abs() > MODEL => Some(Silent::Model),

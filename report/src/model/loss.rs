@@ -439,6 +439,8 @@ pub enum Silent {
     Memory,
     /// Threads had no processor for a part of the time.
     NoProcessor,
+    /// Several threads execute code outside of parallel regions: how much of that is at once is not on record.
+    OwnThreads,
     /// The model is off by too much for the threads of the run.
     Model,
 }

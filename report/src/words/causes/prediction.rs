@@ -123,6 +123,9 @@ pub fn why(silent: Silent) -> &'static str {
             "its data may not fit the cache, and one run doesn't tell what memory's bandwidth allows"
         }
         Silent::NoProcessor => "threads were without a processor for a part of the time",
+        Silent::OwnThreads => {
+            "the program has threads of its own, and how much of their code runs at once is not on record"
+        }
         Silent::Model => "the model doesn't explain the time of this run itself",
     }
 }
