@@ -226,7 +226,10 @@ fn numbers_of(program: &Writer, known: &Known, report: &Value, loss: &Value) -> 
             }
             check("threads", number("threads"), known.threads as f64, 0.1);
         }
-        "dependences" | "waits_for_tasks" | "costly_tasks" if here.len() == 1 => {
+        // A recursion's inner tasks have no units.
+        "dependences" | "waits_for_tasks" | "costly_tasks"
+            if here.len() == 1 && program.places[here[0]].lines.len() != 2 =>
+        {
             check("count", number("count"), count as f64, 0.5);
             let mean = seconds / count.max(1) as f64;
             check("task_s", number("task_s"), mean, 0.003);

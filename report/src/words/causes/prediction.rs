@@ -43,10 +43,9 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
         ));
     }
     Some(format!(
-        "With {} threads it would be at most {} times{} as fast as with 1{}, limited by {what}",
+        "With {} threads it would be at most {} times as fast as with 1{}, limited by {what}",
         next.threads,
-        times(next.speedup),
-        between(next),
+        speedup(next),
         now.unwrap_or_default(),
     ))
 }
@@ -58,13 +57,13 @@ fn threads(n: u64) -> String {
     }
 }
 
-/// The speed-ups that a prediction is between, where they differ by what can be read.
-fn between(p: &Predicted) -> String {
+/// A predicted speed-up, or the two that it is between, where they differ by what can be read.
+fn speedup(p: &Predicted) -> String {
     let [least, most] = p.between_s;
     let of = |seconds: f64| times(p.speedup * p.seconds / seconds.max(1e-12));
     match of(most) == of(least) {
-        true => String::new(),
-        false => format!(" ({} to {})", of(most), of(least)),
+        true => times(p.speedup),
+        false => format!("{} to {}", of(most), of(least)),
     }
 }
 
