@@ -15,7 +15,7 @@ fn report_of(fake: &FakeRun) -> Report {
     Report::new(&Summary::of_run("run-0001", &fake.read()))
 }
 
-fn combined() -> Report {
+pub(crate) fn combined() -> Report {
     let mut combiner = Combiner::new(Strategy::Lgl);
     combiner.add(Profile::of_run(
         "run-0001",

@@ -426,3 +426,6 @@ fn most_wanted(report: &Report, region: u32) -> String {
         None => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;
