@@ -371,7 +371,6 @@ impl FakeRun {
                 exiting: None,
                 handlers: None,
                 bound: None,
-                costs: ProcessCosts::default(),
             };
             self.files.push((
                 format!("process-{pid}.end.json"),

@@ -151,10 +151,9 @@ impl<'n, 'a> Sorted<'n, 'a> {
         let mut processes = BTreeMap::new();
         for (key, header) in std::mem::take(&mut self.begins) {
             let end = self.ends.remove(key);
-            let older = || end.as_ref().map(|e| e.costs.clone());
             let files = ProcessFiles {
                 header,
-                costs: self.costs.remove(key).or_else(older).unwrap_or_default(),
+                costs: self.costs.remove(key).unwrap_or_default(),
                 end,
                 threads: vec![],
             };

@@ -22,10 +22,8 @@ pub struct Analysis {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LowerBound {
-    /// Something orders tasks or iterations, and how is not recorded: of older recordings.
+    /// Something orders tasks or iterations, and how is not recorded.
     TaskDependences,
-    /// Iterations wait for each other in `ordered` blocks: of older profiles.
-    Ordered,
     /// Locks determine the order of the code that holds them.
     Locks,
     /// A range of iterations counts as one unit, but its iterations may run at once.
