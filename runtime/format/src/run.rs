@@ -225,8 +225,7 @@ pub struct ProcessHeader {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<u32>,
     /// Time stamp counter when the runtime library began to prepare the recording.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub started: Option<u64>,
+    pub started: u64,
 }
 
 /// What boundaries cost: each reads the clock and the counters once.
@@ -314,8 +313,7 @@ pub struct ProcessEnd {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<u32>,
     /// Whether a call of gcc's that forks a team has said how many threads it wants (`num_threads` with two or more).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sized_teams: Option<bool>,
+    pub sized_teams: bool,
 }
 
 /// A patched module of a run, with the sites that its records refer to.

@@ -271,7 +271,7 @@ fn totals(lost: u64, handlers: Option<[u64; 2]>) -> ProcessEnd {
         cpu_ns: measure::cpu_ns(),
         peak_bytes: measure::peak_bytes(),
         bound: bound(),
-        sized_teams: Some(parallel::are_sized()),
+        sized_teams: parallel::are_sized(),
         prepared: told(&PREPARED),
         exiting: told(&EXITING),
         handlers,
