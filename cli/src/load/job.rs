@@ -5,7 +5,7 @@ use crate::one_line;
 use crate::output::note;
 use crate::recording::Recording;
 use crate::{atomic, input, memory};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use ompfuse_fuse::Summary;
 use ompfuse_progress::Progress;
 use ompfuse_report::Report;

@@ -145,6 +145,29 @@ fn a_process_that_only_says_why_it_has_no_records_is_a_problem() {
 }
 
 #[test]
+fn a_run_of_another_version_is_one_error() {
+    let mut fake = listing(&[], false);
+    let mut spoil = |how_many: usize| {
+        let records = fake.files.iter_mut().filter(|f| f.0.ends_with(".rec"));
+        let mut spoilt = 0;
+        for (_, bytes) in records.take(how_many) {
+            bytes[8] = 3;
+            spoilt += 1;
+        }
+        let files = fake.files.iter().map(|(name, bytes)| (name, &bytes[..]));
+        (spoilt, RunFiles::from_folder(files).map(|_| ()))
+    };
+    let (_, one) = spoil(1);
+    assert!(one.is_ok(), "a damaged file: {one:?}");
+    let (spoilt, all) = spoil(usize::MAX);
+    assert!(spoilt > 1);
+    assert_eq!(
+        all.unwrap_err().to_string(),
+        "its records have version 3, and this ompfuse reads version 4: read them with the ompfuse that recorded them"
+    );
+}
+
+#[test]
 fn clocks_are_relative_to_the_first_process() {
     let mut fake = listing(&[], false);
     let (_, json) = fake
