@@ -154,7 +154,12 @@ fn a_run_of_another_version_is_one_error() {
             bytes[8] = 3;
             spoilt += 1;
         }
-        let files = fake.files.iter().map(|(name, bytes)| (name, &bytes[..]));
+        let header = serde_json::to_vec(&fake.header).unwrap();
+        let files = fake
+            .files
+            .iter()
+            .map(|(name, bytes)| (&name[..], &bytes[..]));
+        let files = files.chain([("run.json", &header[..])]);
         (spoilt, RunFiles::from_folder(files).map(|_| ()))
     };
     let (_, one) = spoil(1);
