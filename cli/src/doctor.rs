@@ -110,10 +110,9 @@ pub(crate) fn diagnose() -> Diagnosis {
 /// What this command is and what it reads.
 fn versions() -> Check {
     let found = format!(
-        "ompfuse {}, runtime interface {}, records {} to {}, control files {}",
+        "ompfuse {}, runtime interface {}, records {}, control files {}",
         env!("CARGO_PKG_VERSION"),
         abi::ABI_VERSION,
-        record::FIRST_VERSION,
         record::VERSION,
         control::VERSION
     );

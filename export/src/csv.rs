@@ -13,12 +13,10 @@ const LABEL_LIMIT: usize = 1024;
 /// So many rows are written before somebody is told.
 const STRETCH: usize = 1 << 12;
 
-/// The columns that every table has. `construct` and `duration_ns` are old names of `kind` and `own_ns`; `docs/reference/columns.md` says what
-/// all of them mean.
-const FIXED: [&str; 15] = [
+/// The columns that every table has. `docs/reference/columns.md` says what they mean.
+const FIXED: [&str; 13] = [
     "label",
     "type",
-    "construct",
     "function",
     "function_demangled",
     "source_file",
@@ -27,7 +25,6 @@ const FIXED: [&str; 15] = [
     "cpu",
     "iterations",
     "start_ns",
-    "duration_ns",
     "own_ns",
     "kind",
     "region_construct",
@@ -86,12 +83,9 @@ fn fixed(xus: &XuTable, row: usize) -> [String; FIXED.len()] {
     let site = xus.sites.get(xus.site[row] as usize);
     let function = site.and_then(|s| s.function.as_deref());
     let source = site.and_then(|s| s.source.as_ref());
-    let kind = text(xus.construct[row].map(Construct::name));
-    let own_ns = xus.own_ns[row].to_string();
     [
         xus.label_text(row, LABEL_LIMIT).unwrap_or_default(),
         text(site.map(|s| &s.name)),
-        kind.clone(),
         text(function),
         text(function.map(readable)),
         text(source.map(|s| &s.file)),
@@ -100,9 +94,8 @@ fn fixed(xus: &XuTable, row: usize) -> [String; FIXED.len()] {
         text(Some(xus.cpu[row]).filter(|&cpu| cpu != u16::MAX)),
         xus.iterations[row].to_string(),
         xus.t0_ns[row].to_string(),
-        own_ns.clone(),
-        own_ns,
-        kind,
+        xus.own_ns[row].to_string(),
+        text(xus.construct[row].map(Construct::name)),
         text(xus.region_construct(row).map(Construct::name)),
     ]
 }
@@ -140,8 +133,8 @@ mod tests {
         write(&mut out, &xus, Options::default(), Progress::default()).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "label,type,construct,function,function_demangled,source_file,source_line,thread,cpu,iterations,start_ns,duration_ns,own_ns,kind,region_construct,INS,\"a,b\"\n\
-             0.1,0x40,,,,,,3,,0,10,15,15,,,7,\n0.2,0x41,,,,,,0,,0,11,1,1,,,8,9\n"
+            "label,type,function,function_demangled,source_file,source_line,thread,cpu,iterations,start_ns,own_ns,kind,region_construct,INS,\"a,b\"\n\
+             0.1,0x40,,,,,3,,0,10,15,,,7,\n0.2,0x41,,,,,0,,0,11,1,,,8,9\n"
         );
     }
 

@@ -22,7 +22,6 @@ pub struct OwnTime {
     /// Time in which an outermost parallel region on record was executed; counted once where several overlap.
     pub parallel_ns: u64,
     /// What of the own time its exit handlers and destructors took without a record of it: one thread was in them.
-    #[serde(default)]
     pub handlers_ns: u64,
     /// Root threads.
     pub roots: u64,

@@ -84,48 +84,35 @@ pub struct ProcessInfo {
     /// Whether it ended in an orderly way.
     pub ended: bool,
     /// What a boundary (reading clock and counters once) cost it, in picoseconds, where that was measured.
-    #[serde(default)]
     pub boundary_ps: Option<u64>,
     /// What the probes of an interval cost it, where that was measured.
-    #[serde(default)]
     pub interval: Option<IntervalPs>,
     /// What the probes of an execution unit add to its counts, where that was measured.
-    #[serde(default)]
     pub probes: Vec<ProbeCount>,
     /// How often its threads were switched away from a processor, if it ended in an orderly way.
-    #[serde(default)]
     pub switches: Option<u64>,
     /// Processors that its first thread was allowed to run on.
-    #[serde(default)]
     pub processors: Option<u32>,
     /// Processors that its threads could run on when it ended, all of them together. `None`: not known of all threads.
-    #[serde(default)]
     pub bound: Option<u32>,
     /// What reading a thread's part of a region cost it, in nanoseconds, where that was measured.
-    #[serde(default)]
     pub part_ns: Option<u64>,
     /// Its processor time in nanoseconds, likewise.
-    #[serde(default)]
     pub cpu_ns: Option<u64>,
     /// Whether gcc's calls said how many threads a team is to have; `None`: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sized_teams: Option<bool>,
     /// Most memory that it had in use at once, in bytes, likewise.
-    #[serde(default)]
     pub peak_bytes: Option<u64>,
-    /// When recording began to be prepared, in nanoseconds since the run's begin. `None`: not known, the run is an older version's.
-    #[serde(default)]
-    pub started_ns: Option<i64>,
+    /// When recording began to be prepared, in nanoseconds since the run's begin.
+    pub started_ns: i64,
     /// When that was done: the process's own time begins. `None`: not known.
-    #[serde(default)]
     pub prepared_ns: Option<i64>,
     /// When the program began to exit: its own time ends, and its records are completed. `None`: not known, since it was killed, left by
-    /// `_exit` or became another program; or the run is an older version's.
-    #[serde(default)]
+    /// `_exit` or became another program.
     pub exiting_ns: Option<i64>,
     /// How long its other exit handlers and its destructors took behind that, in nanoseconds, beside what completing records took. 0: not
     /// known, or it is on record.
-    #[serde(default)]
     pub handlers_ns: u64,
 }
 
@@ -149,7 +136,7 @@ impl ProcessInfo {
 
     /// What preparing and completing the recording took, in nanoseconds. `None`: not known.
     pub fn recording_ns(&self) -> Option<u64> {
-        let before = self.prepared_ns?.saturating_sub(self.started_ns?);
+        let before = self.prepared_ns?.saturating_sub(self.started_ns);
         let behind = self.end_ns.saturating_sub(self.exiting_ns?);
         let behind = (behind.max(0) as u64).saturating_sub(self.handlers_ns);
         Some(before.max(0) as u64 + behind)
@@ -185,36 +172,27 @@ pub struct ThreadAccount {
     /// Sum of the exclusive ticks of all its intervals.
     pub own_ticks: u64,
     /// Ticks in intervals that are not on record because they were switched off.
-    #[serde(default)]
     pub unrecorded_ticks: u64,
     /// Ticks between its begin and its end, without what recording took for itself; `None` if it did not end in an orderly way.
     pub total_ticks: Option<u64>,
     /// Length of `total_ticks` in nanoseconds.
     pub total_ns: Option<u64>,
     /// When it began to record, in nanoseconds since the run's begin.
-    #[serde(default)]
     pub begin_ns: i64,
     /// When it ended, or its process began to exit; later if it was at work yet. `None` as for `total_ticks`.
-    #[serde(default)]
     pub end_ns: Option<i64>,
     /// How long it was prepared for recording, until `begin_ns`.
-    #[serde(default)]
     pub prepared_ns: u64,
     /// What recording took for itself from then to its end, in no interval and not in `total_ticks`.
-    #[serde(default)]
     pub ours_ns: u64,
     /// How long its records were completed, from `end_ns` on. 0 for a thread that the process's end has ended: it is told there.
-    #[serde(default)]
     pub completed_ns: u64,
     /// Time from `begin_ns` to `end_ns` in which it was ready to run and had no processor, in nanoseconds. `None`: it ended before its
     /// process, or the kernel doesn't tell.
-    #[serde(default)]
     pub queued_ns: Option<u64>,
     /// Time before `begin_ns` in which it was ready to run and had no processor. `None`: not known.
-    #[serde(default)]
     pub queued_before_ns: Option<u64>,
     /// Time from `begin_ns` to `end_ns` in which it had a processor, likewise.
-    #[serde(default)]
     pub ran_ns: Option<u64>,
     /// Per counter, in the order of the run's columns: name, sum over all intervals, and difference of the readings.
     pub counts: Vec<CountAccount>,
@@ -236,21 +214,16 @@ pub struct LeftOut {
     /// Because probes would have cost more than they were allowed to.
     pub throttled: bool,
     /// Because they were shorter than this, in nanoseconds.
-    #[serde(default)]
     pub shorter_than_ns: Option<u64>,
     /// Where they were executed.
-    #[serde(default)]
     pub within: Within,
 }
 
 /// Where something that is not on record was executed.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Within {
-    /// Not known: the run is an older version's.
-    #[default]
+    /// Not known: nothing is known of the region's site.
     Unknown,
     /// Outside of all parallel regions.
     Outside,

@@ -67,12 +67,11 @@ pub struct Summary {
     pub regions: Vec<RegionStat>,
     /// Parallel regions, instance by instance summed up.
     pub parallel: Vec<ParallelStat>,
-    /// The same sums by path of enclosing regions: the program's own code first, each path behind the one around it. Empty in older
-    /// profiles and for foreign tables.
+    /// The same sums by path of enclosing regions: the program's own code first, each path behind the one around it. Empty for
+    /// foreign tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathStat>,
     /// Where parallel regions were called from, of the first run.
-    #[serde(default)]
     pub contexts: Contexts,
     /// There were more paths than [`MOST_PATHS`]: further ones are summed up by place and parallel region.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
@@ -82,7 +81,6 @@ pub struct Summary {
     /// The threads of the first run.
     pub accounts: Vec<ThreadAccount>,
     /// What was executed and not recorded, of the first run.
-    #[serde(default)]
     pub left_out: Vec<LeftOut>,
     /// The events that were counted per outermost parallel region and thread, of all runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -102,7 +100,6 @@ pub struct Summary {
     pub meetings: Vec<Meetings>,
     /// Processors that the program could use at once in the first run, if known: not always a whole number, where a control group
     /// has a quota.
-    #[serde(default)]
     pub processors: Option<f64>,
     /// Why there weren't more. `None`: they are all that the machine has, or it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,8 +110,7 @@ pub struct Summary {
     /// Processor time that other programs used during the first run on the processors that its command may run on, in seconds, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_s: Option<f64>,
-    /// Own time and threads at once of the first run's processes, as they come in [`RunSummary::processes`]. Empty for foreign tables
-    /// and in older profiles.
+    /// Own time and threads at once of the first run's processes, as they come in [`RunSummary::processes`]. Empty for foreign tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<OwnTime>,
     /// How the runs were combined, if they were.
@@ -133,16 +129,15 @@ pub struct ModuleSummary {
     pub build_id: Option<String>,
     /// OpenMP runtimes that it needs or contains.
     pub runtimes: Vec<String>,
-    /// The functions of OpenMP runtimes that it calls, in alphabetic order; empty in older profiles.
+    /// The functions of OpenMP runtimes that it calls, in alphabetic order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<String>,
     /// Sites with a probe.
     pub patched: u32,
     /// Sites without one, and why: reason and number of sites.
     pub skipped: Vec<(String, u32)>,
-    /// The same by constructs, of which each has several sites; `None` in older profiles.
-    #[serde(default)]
-    pub coverage: Option<Coverage>,
+    /// The same by constructs, of which each has several sites.
+    pub coverage: Coverage,
     /// Functions that were to count their instructions and can't.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncounted: Vec<Uncounted>,
@@ -199,7 +194,6 @@ pub struct RunSummary {
     pub health: Health,
     /// What counting the processor's events added to the processor time of a thread's switch and its return, in nanoseconds,
     /// if that was measured.
-    #[serde(default)]
     pub switch_cost_ns: Option<u64>,
     /// From when to when it was recorded, in seconds from its start, where that was not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -263,7 +257,6 @@ pub struct ThreadColumns {
     /// Longest interval's.
     pub max_ns: Vec<u64>,
     /// Largest extent of an interval; of kinds other than natural loops it is 0 where only sums were recorded.
-    #[serde(default)]
     pub largest: Vec<u64>,
 }
 
@@ -324,17 +317,13 @@ pub struct ParallelStat {
     /// threads: waiting in the region's last barrier.
     pub imbalance_ns: u64,
     /// The part of `imbalance_ns` of threads that had next to nothing to do, while one other thread executed something.
-    #[serde(default)]
     pub limited_ns: u64,
     /// Own time of what was executed at the region's end, behind the threads' parts, and is not on record: part of
     /// `imbalance_ns` and `shutdown_ns`.
-    #[serde(default)]
     pub left_behind_ns: u64,
     /// Executions of which the next sum is: outermost ones whose parts were all recorded, without another region inside.
-    #[serde(default)]
     pub least_idle_of: u64,
     /// Team size times what the least idle of the team's threads does not work, summed over executions: what all threads lose alike.
-    #[serde(default)]
     pub least_idle_ns: u64,
     /// Time from fork to join in which workers do nothing for the region. Their program's intervals hold it.
     pub workers: WorkerWaits,

@@ -76,7 +76,6 @@ pub struct ProcessId {
     /// Its number in the operating system.
     pub pid: u32,
     /// Its MPI rank, if it has one.
-    #[serde(default)]
     pub mpi_rank: Option<u32>,
     /// What tells it apart from the others in the same run when XUs are matched: its position among processes that ran
     /// one after the other with the same modules. Processes that overlap in time share one number, since the order of

@@ -25,8 +25,7 @@ use ompfuse_format::record::{
     VERSION, encode_interval, encode_node,
 };
 use ompfuse_format::run::{
-    ClockPair, EventStatus, Exit, ModuleStatus, ProcessCosts, ProcessEnd, ProcessHeader, RunHeader,
-    RunModule,
+    ClockPair, EventStatus, Exit, ModuleStatus, ProcessEnd, ProcessHeader, RunHeader, RunModule,
 };
 use ompfuse_format::site::{BinaryInfo, Edge, HexAddress, Mechanism, Outcome, SiteInfo, Source};
 
@@ -349,7 +348,7 @@ impl FakeRun {
             sets: vec![],
             region_events: vec![],
             processors: None,
-            started: None,
+            started: begin,
         };
         let json = serde_json::to_vec(&header).expect("plain data");
         self.files.push((format!("process-{pid}.json"), json));
@@ -365,13 +364,12 @@ impl FakeRun {
                 stopped: None,
                 switches: None,
                 cpu_ns: None,
-                sized_teams: None,
+                sized_teams: true,
                 peak_bytes: Some(1 << 20),
-                prepared: None,
-                exiting: None,
+                prepared: Some(begin),
+                exiting: Some(end),
                 handlers: None,
                 bound: None,
-                costs: ProcessCosts::default(),
             };
             self.files.push((
                 format!("process-{pid}.end.json"),

@@ -25,8 +25,8 @@ struct Costly<'a> {
 pub fn suggest(summary: &Summary, share: f64) -> Result<String, String> {
     let Some(price) = Price::of(summary) else {
         return Err(format!(
-            "no filter for {}: what a probe costs was not measured in its first run (the program was killed, or the run is an \
-             older version's); record it again",
+            "no filter for {}: what a probe costs was not measured in its first run (the program was killed); record it \
+             again",
             summary.program
         ));
     };

@@ -321,7 +321,6 @@ fn unmatched(u: &combine::Unmatched) -> UnmatchedXus {
         run: u.run + 1,
         name: u.site.name.clone(),
         kind: u.construct,
-        construct: u.construct,
         region_construct: u.site.construct,
         function: u.site.function.clone(),
         source: u.site.source.clone(),

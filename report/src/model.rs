@@ -52,7 +52,7 @@ pub use tried::{Judged, Tried, TriedVariant};
 use serde::{Deserialize, Serialize};
 
 /// Version of the report's JSON. It grows when a field is removed or changes its meaning, not when one is added.
-pub const REPORT_VERSION: u32 = 1;
+pub const REPORT_VERSION: u32 = 2;
 
 /// The values of a report on a run or profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,11 +81,9 @@ pub struct Report {
     /// Parallel coverage, from 0 to 1: `parallel_s / lifetime_s`. Null if one of them is null.
     pub coverage: Option<f64>,
     /// Share of `lifetime_s` outside parallel regions, from 0 to 1: `1 - coverage`. Null if `coverage` is null.
-    #[serde(default)]
     pub serial_share: Option<f64>,
     /// Amdahl's law: the highest speed-up over this run if only its parallel regions become faster. It is `1 / serial_share`;
     /// null if that share is 0 or null.
-    #[serde(default)]
     pub speedup_limit: Option<f64>,
     /// Number of execution units in the combined profile, or in the only run.
     pub xus: u64,
@@ -105,15 +103,12 @@ pub struct Report {
     /// The regions; the one with the most own time comes first.
     pub regions: Vec<Region>,
     /// The regions by path of enclosing regions. The program comes first, and each path comes after the one around it. Empty
-    /// for foreign tables and for runs that an older version summed up.
-    #[serde(default)]
+    /// for foreign tables.
     pub call_paths: Vec<CallPath>,
     /// The calls that led to parallel regions; callers come first. Empty if they were not recorded.
-    #[serde(default)]
     pub contexts: Vec<ContextCall>,
     /// At most 100 locks by address; the one with which threads spent the most time comes first. Empty if only sums were
     /// recorded.
-    #[serde(default)]
     pub locks: Vec<Lock>,
     /// Processor time, and counts of events with the grain `region`, for each outermost parallel region and thread.
     pub region_counts: Vec<RegionCounts>,
@@ -127,25 +122,18 @@ pub struct Report {
     /// Overheads of each parallel region; the one with the longest wall-clock time comes first.
     pub overheads: Vec<ParallelOverhead>,
     /// What the available time went to. Null if it is not known, as for foreign tables.
-    #[serde(default)]
     pub account: Option<Account>,
     /// Losses of thread time with their causes, largest first. Empty if the run's time is not known.
-    #[serde(default)]
     pub losses: Vec<Loss>,
     /// The time of which the losses are shares: the same as `available_s`. Null if not known.
-    #[serde(default)]
     pub losses_of_s: Option<f64>,
     /// All that is lost, also what is too small for `losses`; at most `losses_of_s`. Null if not known.
-    #[serde(default)]
     pub lost_s: Option<f64>,
     /// True if losses are lower bounds: a part of the time is not known, probes make work look longer, or threads lacked processors.
-    #[serde(default)]
     pub lost_is_least: bool,
     /// Work, span, and predicted times with other numbers of threads; null if no single records were analysed.
-    #[serde(default)]
     pub scaling: Option<Scaling>,
     /// Performance properties: losses of known kinds, largest first.
-    #[serde(default)]
     pub properties: Vec<Property>,
     /// What `ompfuse try` has measured beside this run; absent if nothing was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -231,11 +231,12 @@ fn a_report_that_is_read_back_is_the_same() {
         assert_eq!(read, report);
         assert_eq!(json::to_string(&read), written);
     }
-    let newer = json::read("{\"version\": 99}").unwrap_err().to_string();
-    assert!(
-        newer.starts_with("its version is 99, and this ompfuse reads version"),
-        "{newer}"
-    );
+    for version in [1, 99] {
+        let text = format!("{{\"version\": {version}}}");
+        let told = json::read(&text).unwrap_err().to_string();
+        let expected = format!("its version is {version}, and this ompfuse reads version");
+        assert!(told.starts_with(&expected), "{told}");
+    }
     let other = json::read("{\"regions\": []}").unwrap_err().to_string();
     assert!(other.contains("missing field `version`"), "{other}");
 }

@@ -293,7 +293,7 @@ impl Process {
             sets: sets::statuses(),
             region_events: self.region_status.clone(),
             processors: measure::processors(),
-            started: told(&STARTED),
+            started: STARTED.load(Ordering::Relaxed),
         };
         let Ok(json) = serde_json::to_vec_pretty(&header) else {
             return false;

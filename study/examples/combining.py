@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 FIXED = {"label", "label_hash", "type", "module", "kind", "region_construct", "construct", "function", "source", "process", "process_number",
-         "thread", "cpu", "first_iteration", "ordinal", "rank", "mpi_rank", "iterations", "start_ns", "end_ns", "own_ns", "duration_ns", "parts", "confidence"}
+         "thread", "cpu", "first_iteration", "ordinal", "mpi_rank", "iterations", "start_ns", "end_ns", "own_ns", "parts", "confidence"}
 
 
 def read(path):

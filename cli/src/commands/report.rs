@@ -38,9 +38,6 @@ pub(crate) struct Args {
     /// The work grows with the number of threads, so the time should stay the same
     #[arg(long, conflicts_with = "suggest_filter")]
     weak: bool,
-    /// The old spelling: several runs are compared so by themselves
-    #[arg(long, hide = true, value_name = "WHAT", value_parser = ["threads"])]
-    over: Option<String>,
     /// Report over time, in intervals of this length (1s, 100ms), or from one execution of a region to the
     /// next
     ///
@@ -144,18 +141,6 @@ pub(crate) struct ReportArgs {
     /// Show more sections (text only; JSON and the page have them all)
     #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = section_parser())]
     show: Vec<String>,
-    /// Old spelling of `--show per-thread`
-    #[arg(long, hide = true)]
-    per_thread: bool,
-    /// Old spelling of `--show call-paths`
-    #[arg(long, hide = true)]
-    call_paths: bool,
-    /// Old spelling of `--show callers`
-    #[arg(long, hide = true)]
-    callers: bool,
-    /// Old spelling of `--show legend`
-    #[arg(long, hide = true)]
-    legend: bool,
     #[command(flatten)]
     output: output::FormatArg,
     #[command(flatten)]
@@ -214,7 +199,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return over_time(inputs, interval, args);
     }
     let is_series = inputs.iter().any(|p| load::series::is_series(p));
-    let is_several = inputs.len() > 1 || args.over.is_some() || is_series;
+    let is_several = inputs.len() > 1 || is_series;
     if is_several && args.suggest_filter.is_none() {
         return series::series(inputs, args);
     }
@@ -389,14 +374,7 @@ impl ReportArgs {
 
     fn sections(&self) -> Sections {
         let named = |name: &String| Section::ALL.into_iter().find(|(known, _)| known == name);
-        let old = [
-            (self.per_thread, Section::PerThread),
-            (self.call_paths, Section::CallPaths),
-            (self.callers, Section::Callers),
-            (self.legend, Section::Legend),
-        ];
-        let old = old.into_iter().filter(|(is_wanted, _)| *is_wanted);
-        let all = (self.show.iter().filter_map(named)).chain(old.map(|(_, s)| ("", s)));
+        let all = self.show.iter().filter_map(named);
         match self.show.iter().any(|name| name == ALL_SECTIONS) {
             true => Sections::ALL,
             false => all.fold(Sections::default(), |all, (_, section)| all.with(section)),

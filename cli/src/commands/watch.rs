@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
     /// Seconds between two pictures, or between two looks of --serve
-    #[arg(long, alias = "interval", value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_seconds)]
     every: f64,
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics as long as something is recorded, as in
     /// `127.0.0.1:9464`; port 0 takes a free one

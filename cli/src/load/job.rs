@@ -5,7 +5,7 @@ use crate::one_line;
 use crate::output::note;
 use crate::recording::Recording;
 use crate::{atomic, input, memory};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use ompfuse_fuse::Summary;
 use ompfuse_progress::Progress;
 use ompfuse_report::Report;
@@ -87,12 +87,7 @@ pub(crate) fn measured(name: &Path, ranks: &[PathBuf], progress: Progress<'_>) -
     let cannot = || format!("cannot compare the job {}", name.display());
     let mut all = Ranks::default();
     let mut add = |called: &str, left: &Left| {
-        let Some(rows) = job::rows(&left.text)? else {
-            bail!(
-                "the summary of {called} is of an older version, which compares no jobs; compare folders of ranks, or record again"
-            );
-        };
-        all.add(called, rows, &left.report);
+        all.add(called, job::rows(&left.text)?, &left.report);
         Ok(())
     };
     let memory = memory::usual();

@@ -42,8 +42,8 @@ pub enum ProfileError {
     NoSummary,
     /// Written by another version.
     #[error(
-        "profile layout {0:?} is not supported (this one reads {versions}): read it with the ompfuse that wrote it",
-        versions = columns::VERSIONS.join(" and ")
+        "its layout has version {0:?}, and this ompfuse reads version {version}: read it with the ompfuse that wrote it",
+        version = columns::VERSION
     )]
     Version(String),
     /// The summary can't be read.

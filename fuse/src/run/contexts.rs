@@ -44,7 +44,6 @@ pub struct ContextFrame {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
     /// What is known of the place.
-    #[serde(default)]
     pub name: FrameName,
 }
 

@@ -20,6 +20,9 @@ pub enum RunError {
     /// A header that can't be read.
     #[error("{RUN_FILE} can't be read: {0}")]
     Header(#[source] serde_json::Error),
+    /// Another version has recorded it.
+    #[error(transparent)]
+    Version(RecordError),
 }
 
 /// A thread's record file.
@@ -147,14 +150,26 @@ impl<'n, 'a> Sorted<'n, 'a> {
         });
     }
 
+    /// Whether another version has recorded all of it. A single such file is damaged.
+    fn check_version(&self) -> Result<(), RunError> {
+        let mut others = vec![];
+        for (_, bytes) in &self.threads {
+            match ThreadHeader::parse(bytes) {
+                Err(error @ RecordError::Version(_)) => others.push(error),
+                _ => return Ok(()),
+            }
+        }
+        others.pop().map_or(Ok(()), |e| Err(RunError::Version(e)))
+    }
+
     fn into_files(mut self) -> Result<RunFiles<'a>, RunError> {
+        self.check_version()?;
         let mut processes = BTreeMap::new();
         for (key, header) in std::mem::take(&mut self.begins) {
             let end = self.ends.remove(key);
-            let older = || end.as_ref().map(|e| e.costs.clone());
             let files = ProcessFiles {
                 header,
-                costs: self.costs.remove(key).or_else(older).unwrap_or_default(),
+                costs: self.costs.remove(key).unwrap_or_default(),
                 end,
                 threads: vec![],
             };

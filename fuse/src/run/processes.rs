@@ -89,9 +89,9 @@ pub(super) fn info<'a>(
             .part
             .and_then(|p| clock.length(p.ticks).checked_div(p.boundaries)),
         cpu_ns: end.and_then(|e| e.cpu_ns),
-        sized_teams: end.and_then(|e| e.sized_teams),
+        sized_teams: end.map(|e| e.sized_teams),
         peak_bytes: end.and_then(|e| e.peak_bytes),
-        started_ns: process.header.started.map(|tsc| clock.at(tsc)),
+        started_ns: clock.at(process.header.started),
         prepared_ns: prepared(process, threads).map(|tsc| clock.at(tsc)),
         exiting_ns: end.and_then(|e| e.exiting).map(|tsc| clock.at(tsc)),
         handlers_ns: end.map_or(0, |e| {
@@ -108,7 +108,7 @@ fn prepared<'a>(
     process: &ProcessFiles<'_>,
     mut threads: impl Iterator<Item = &'a ThreadHeader>,
 ) -> Option<u64> {
-    let started = process.header.started?;
+    let started = process.header.started;
     let told = process.end.as_ref().and_then(|e| e.prepared);
     told.or_else(|| {
         let first = threads.find(|t| t.index == 0)?;

@@ -194,7 +194,7 @@ impl<'a> Gathering<'_, 'a> {
         let left = threads
             .iter()
             .flat_map(|t| t.left_out.iter())
-            .flat_map(|l| [Some(l.site), l.team.map(|t| t.site)])
+            .flat_map(|l| [Some(l.site), Some(l.team.site)])
             .flatten()
             .filter(|&site| site != NO_SITE);
         let left = left.chain(threads.iter().flat_map(|t| t.parts.sites()));
@@ -251,9 +251,8 @@ impl<'a> Gathering<'_, 'a> {
         for (thread, of_thread) in told {
             let own_ns = clock.length(of_thread.ticks);
             let within = match of_thread.team {
-                None => Within::Unknown,
-                Some(TeamPlace { site: NO_SITE, .. }) => Within::Outside,
-                Some(TeamPlace { site, behind }) => match (at(places, site), behind) {
+                TeamPlace { site: NO_SITE, .. } => Within::Outside,
+                TeamPlace { site, behind } => match (at(places, site), behind) {
                     (Some(parallel), false) => Within::Part(parallel.0),
                     (Some(parallel), true) => Within::Behind(parallel.0),
                     (None, _) => Within::Unknown,

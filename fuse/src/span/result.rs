@@ -22,10 +22,8 @@ pub struct Analysis {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LowerBound {
-    /// Something orders tasks or iterations, and how is not recorded: of older recordings.
+    /// Something orders tasks or iterations, and how is not recorded.
     TaskDependences,
-    /// Iterations wait for each other in `ordered` blocks: of older profiles.
-    Ordered,
     /// Locks determine the order of the code that holds them.
     Locks,
     /// A range of iterations counts as one unit, but its iterations may run at once.
@@ -56,42 +54,34 @@ pub struct RegionAnalysis {
     /// T∞, where all iterations of a range take equally long and may run in parallel.
     pub span_equal_ns: u64,
     /// T∞, where tasks that were executed at their creation may run beside their creator.
-    #[serde(default)]
     pub span_deferred_ns: u64,
     /// Why the span may be longer.
     pub lower_bound: Vec<LowerBound>,
     /// Predicted time from fork to join with each of [`super::TEAMS`] threads; empty: can't be told (nested regions).
     pub predicted_ns: Vec<u64>,
     /// By number of threads, between what and what the predicted time lies.
-    #[serde(default)]
     pub predicted_between_ns: Vec<[u64; 2]>,
     /// What the span consists of, by place; the longest comes first. Where the span is a lower bound the path is that of the bound.
-    #[serde(default)]
     pub path: Vec<OnPath>,
     /// The same with the threads that it had: what the prediction's model makes of the execution itself.
     pub modelled_ns: u64,
     /// Whether a prediction assumes that iterations of one range take equally long.
     pub assumes_equal: bool,
     /// Whether predictions lack bounds because it isn't known how many ranges or tasks there would be.
-    #[serde(default)]
     pub by_number: bool,
     /// The construct that one thread at a time is in for the longest time.
     pub held: Option<Held>,
     /// Waiting at barriers and at the region's end, by what the last thread did meanwhile.
     pub waiting: Vec<Waiting>,
     /// Waiting for tasks, at barriers and elsewhere, by why there was none to execute.
-    #[serde(default)]
     pub idle: Vec<Idle>,
     /// Waiting for turns in `ordered` blocks, by place.
-    #[serde(default)]
     pub turns: Vec<Turns>,
     /// Work-sharing loops and sections, by place.
     pub loops: Vec<LoopAnalysis>,
     /// Tasks that depend on others.
-    #[serde(default)]
     pub dependent: u64,
     /// Tasks that were executed.
-    #[serde(default)]
     pub task_count: u64,
     /// Time that tasks took, all threads together.
     pub tasks_ns: u64,
@@ -156,10 +146,8 @@ pub struct Waiting {
     pub times: u64,
     /// The part of `ns` in which the last thread's work was disturbed ([`ompfuse_format::record::Interval::disturbed`]): it may have
     /// been late for that.
-    #[serde(default)]
     pub disturbed_ns: u64,
     /// Threads came to the barrier behind units of several loops or sections, at least once.
-    #[serde(default)]
     pub several: bool,
 }
 
@@ -250,7 +238,6 @@ pub struct LoopAnalysis {
     /// The longest unit of each execution, all together.
     pub longest: Longest,
     /// When the last thread would end if the longest unit began first and others were fetched in their order, summed up over executions.
-    #[serde(default)]
     pub longest_first_ns: u64,
     /// The unit that is the longest one for most of that time.
     pub largest: Largest,

@@ -186,7 +186,7 @@ pub(super) fn own_times(run: &Run, threads: &[u64]) -> Vec<OwnTime> {
             parallel_ns: 0,
             handlers_ns: process.handlers_ns.saturating_sub(recorded),
             roots: number as u64,
-            ended: process.exiting_ns.is_some() || process.started_ns.is_none() && process.ended,
+            ended: process.exiting_ns.is_some(),
         }
     };
     run.processes.iter().enumerate().map(of).collect()
@@ -262,7 +262,7 @@ fn module(module: &RunModule) -> ModuleSummary {
             .filter(|s| s.outcome == Outcome::Patched && s.mechanism != Mechanism::Implied)
             .count() as u32,
         skipped: skipped.into_iter().collect(),
-        coverage: Some(Coverage::of(&module.sites)),
+        coverage: Coverage::of(&module.sites),
         uncounted: (module.binary.counted.as_ref()).map_or_else(Vec::new, |c| c.refused.clone()),
     }
 }

@@ -22,7 +22,6 @@ pub struct PathStat {
     /// Position in [`super::Summary::sites`]; `None` for the program and for unknown places.
     pub site: Option<u32>,
     /// Calling context of a parallel region's fork; 0: not known, or no parallel region.
-    #[serde(default)]
     pub context: u32,
     /// Sums by kind of interval, in the kinds' order.
     pub kinds: Vec<PathKind>,

@@ -152,9 +152,7 @@ fn are_small(region: &RegionAnalysis) -> bool {
 fn silent(region: &RegionAnalysis) -> Option<Silent> {
     let has = |bound: LowerBound| region.lower_bound.contains(&bound);
     match () {
-        () if has(LowerBound::TaskDependences) || has(LowerBound::Ordered) => {
-            Some(Silent::TaskDependences)
-        }
+        () if has(LowerBound::TaskDependences) => Some(Silent::TaskDependences),
         () if has(LowerBound::Exclusions) => Some(Silent::Exclusions),
         () if has(LowerBound::Detached) => Some(Silent::Detached),
         () if has(LowerBound::LeftOut) => Some(Silent::LeftOut),

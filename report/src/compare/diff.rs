@@ -26,12 +26,10 @@ pub struct Diff {
     /// Reasons why the sides are less comparable.
     pub conditions: Vec<Condition>,
     /// Number of pairs of runs, if both sides were recorded in turns; else null. Times are tested by pairs then.
-    #[serde(default)]
     pub turns: Option<u32>,
     /// Share of the thread time in regions that is matched, for A and B, from 0 to 1.
     pub matched: [f64; 2],
     /// Share of what the regions' numbers of executions and iterations tell that both sides have in common, from 0 to 1.
-    #[serde(default)]
     pub alike: f64,
     /// Changes of the whole program.
     pub total: Vec<Change>,
@@ -71,10 +69,8 @@ pub struct Lone {
     /// lacks.
     pub may_be_unseen: bool,
     /// True if the other side has a region without a partner that it may be. Then it is no change.
-    #[serde(default)]
     pub may_be_other: bool,
     /// How often it was executed; null if runs differ or it is not known.
-    #[serde(default)]
     pub executions: Option<f64>,
 }
 
@@ -285,10 +281,8 @@ pub struct UnitChange {
     /// Median of its undisturbed times on A, and on B, in seconds.
     pub time_s: [f64; 2],
     /// Runs of A, and of B, in which something disturbed it, which are left out.
-    #[serde(default)]
     pub disturbed: [u32; 2],
     /// True if it took longer in every such run of B than in any of A, too often for chance, and at least half as long again.
-    #[serde(default)]
     pub is_certain: bool,
 }
 

@@ -203,7 +203,7 @@ fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {
         None => (hash(path), file_name(path).to_owned()),
     };
     let unseen = summary.modules.iter().filter_map(|m| {
-        let lost = m.coverage.as_ref()?.lost();
+        let lost = m.coverage.lost();
         (lost > 0).then(|| Unseen {
             module: file_name(&m.path).to_owned(),
             lost,

@@ -8,8 +8,8 @@ use crate::model::key::{Caller, RegionKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of the baseline file. In version 1 the wall time had what recording takes around the program.
-pub const SIDE_VERSION: u32 = 2;
+/// Version of the baseline file. Files of another one are not read.
+pub const SIDE_VERSION: u32 = 3;
 
 /// A quantity over the runs of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -143,7 +143,6 @@ pub struct Origin {
     /// Whether some units are not on record (sampling, throttling, a filter).
     pub in_part: bool,
     /// Regions of a job that some rank's summary has no room for, so that no sum is known of them.
-    #[serde(default)]
     pub left_out: u64,
     /// Share of the wanted time in which threads were not running, if that is much.
     pub starved: Option<f64>,
@@ -157,8 +156,7 @@ pub struct Origin {
     pub unseen: Vec<Unseen>,
     /// Seconds since 1970 when the first run began, if known.
     pub started: Option<f64>,
-    /// Where it ran; empty in older baselines.
-    #[serde(default)]
+    /// Where it ran.
     pub machine: Machine,
     /// What was built; only in baselines, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -31,14 +31,7 @@ impl Price {
         let processes = &summary.runs.first()?.processes;
         let of_process = |p: &ProcessInfo| {
             let boundaries = BOUNDARIES * p.boundary_ps?;
-            let Some(interval) = p.interval else {
-                // An older version's: it has measured no more than that.
-                return Some(Price {
-                    recorded: boundaries,
-                    left_out: boundaries,
-                    by_counters: false,
-                });
-            };
+            let interval = p.interval?;
             let clock = BOUNDARIES * interval.clock;
             let others = interval.all.saturating_sub(boundaries);
             Some(Price {

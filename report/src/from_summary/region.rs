@@ -239,7 +239,6 @@ fn in_part(summary: &Indexed<'_>, site: u32, stats: &[&RegionStat]) -> Vec<InPar
         let recorded: u64 = same.map(|s| s.count()).sum();
         let part = parts.entry(l.construct).or_insert(InPart {
             kind: l.construct,
-            construct: l.construct,
             recorded,
             executed: recorded,
             one_in: 1,

@@ -33,15 +33,14 @@ pub fn condensed(report: &Report, rows: &RankRows, most: usize) -> Option<String
     }
 }
 
-/// What is compared of the rank whose summary this is; `None`: an older version wrote it.
+/// What is compared of the rank whose summary this is.
 ///
 /// # Errors
 /// It can't be read.
-pub fn rows(text: &str) -> Result<Option<RankRows>, serde_json::Error> {
+pub fn rows(text: &str) -> Result<RankRows, serde_json::Error> {
     #[derive(Deserialize)]
     struct Summary {
-        #[serde(default)]
-        compared: Option<RankRows>,
+        compared: RankRows,
     }
     Ok(serde_json::from_str::<Summary>(text)?.compared)
 }

@@ -13,7 +13,6 @@ pub struct Account {
     /// Own time of all processes together, in nanoseconds: from when recording was prepared to when the process began to exit.
     pub own_ns: u64,
     /// What recording took before and behind the own times, in nanoseconds; null if not known. It is in no share.
-    #[serde(default)]
     pub recording_ns: Option<u64>,
     /// The most threads that were in teams, or started teams, at once in a process.
     pub threads: u64,
@@ -174,11 +173,9 @@ pub struct Efficiencies {
     pub mpi_load_balance: Option<f64>,
     /// Part of `mpi_load_balance`: the largest mean of a host's processes outside of MPI, divided by the longest of a process. Null
     /// if the processes are not known to be on several hosts.
-    #[serde(default)]
     pub mpi_load_balance_inside_nodes: Option<f64>,
     /// Part of `mpi_load_balance`: mean time of the processes outside of MPI, divided by the largest mean of a host. Null as
     /// `mpi_load_balance_inside_nodes`.
-    #[serde(default)]
     pub mpi_load_balance_between_nodes: Option<f64>,
 }
 

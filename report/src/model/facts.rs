@@ -50,8 +50,8 @@ pub struct ModuleInfo {
     pub patched: u32,
     /// Number of sites without a probe, for each reason.
     pub skipped: BTreeMap<String, u32>,
-    /// Number of constructs with and without a probe; a construct has several sites. Null in older profiles.
-    pub constructs: Option<Coverage>,
+    /// Number of constructs with and without a probe; a construct has several sites.
+    pub constructs: Coverage,
 }
 
 /// An event, and the origin of its counts.
@@ -121,7 +121,6 @@ pub struct ThreadCheck {
     /// Ticks in intervals that are not on record because they were switched off.
     pub unrecorded_ticks: u64,
     /// What recording took for itself between the thread's begin and end, in seconds: it is in no interval.
-    #[serde(default)]
     pub recording_s: f64,
     /// Ticks from the thread's begin to its end; null if it did not end in an orderly way.
     pub total_ticks: Option<u64>,
@@ -147,8 +146,6 @@ pub struct UnmatchedXus {
     pub name: String,
     /// Kind of the units: `range`, `section`, `task`; null in foreign tables.
     pub kind: Option<Construct>,
-    /// Old name of `kind`; version 2 leaves it out.
-    pub construct: Option<Construct>,
     /// Construct that the units belong to, as in `regions`: `loop` if `kind` is `range`. Null in foreign tables.
     pub region_construct: Option<Construct>,
     /// Function with the construct; null if not known.

@@ -163,10 +163,8 @@ pub enum Cause {
         /// Own time of the longest task, in seconds; null if not known.
         longest_s: Option<f64>,
         /// Whether the last tasks had waited behind shorter ones, so that they could begin earlier.
-        #[serde(default)]
         began_late: bool,
         /// Mean number of iterations in a task; null if no `taskloop` creates them.
-        #[serde(default)]
         iterations: Option<f64>,
     },
     /// One thread creates the tasks more slowly than the others execute them.
@@ -187,10 +185,8 @@ pub enum Cause {
         /// Own time of the longest task, in seconds; null if not known.
         longest_s: Option<f64>,
         /// Whether the last tasks had waited behind shorter ones, so that they could begin earlier.
-        #[serde(default)]
         began_late: bool,
         /// Mean number of iterations in a task; null if no `taskloop` creates them.
-        #[serde(default)]
         iterations: Option<f64>,
     },
     /// Tasks are ready, but threads sleep or find them too late.
@@ -198,7 +194,6 @@ pub enum Cause {
         /// The tasks.
         at: u32,
         /// Mean own time of these tasks, in seconds; null if not known.
-        #[serde(default)]
         mean_s: Option<f64>,
     },
     /// Code that every thread executes takes longer on some.
@@ -221,10 +216,8 @@ pub enum Cause {
         /// Number of entries.
         entries: u64,
         /// The construct where threads wait most, if another one enters the same mutex and they wait there; null else.
-        #[serde(default)]
         waits_at: Option<u32>,
         /// Whether it is known that threads wait for this place. Else others may hold what they wait for.
-        #[serde(default)]
         is_holder: bool,
     },
     /// Iterations wait for their turn, in the order of the loop.
@@ -235,10 +228,8 @@ pub enum Cause {
         entries: u64,
         /// Share of the waits in which a thread was in the construct, from 0 to 1: else iterations before them had not come to it. Null
         /// if not known.
-        #[serde(default)]
         in_block: Option<f64>,
         /// The slow iterations that hold the others up, if there are such; null else.
-        #[serde(default)]
         slow: Option<Box<Cause>>,
     },
     /// Threads wait to join their parts of a reduction, one after the other.
@@ -266,10 +257,8 @@ pub enum Cause {
         /// Number of tasks.
         count: u64,
         /// Work divided by span; null if it is not recorded how tasks depend on each other.
-        #[serde(default)]
         parallelism: Option<f64>,
         /// Whether they exclude each other (`mutexinoutset`), and so run one at a time, in any order.
-        #[serde(default)]
         excludes: bool,
     },
     /// Each task is waited for before the next one is created.
@@ -310,10 +299,8 @@ pub enum Cause {
         /// Mean number of iterations in a range; null if not known.
         iterations: Option<f64>,
         /// Mean number of ranges that a thread gets in an execution of the loop; null if not known.
-        #[serde(default)]
         ranges: Option<f64>,
         /// Whether iterations of a loop in that parallel region wait for those before them.
-        #[serde(default)]
         is_ordered: bool,
     },
     /// Regions are short, so starting and ending them takes a large part.
@@ -332,13 +319,10 @@ pub enum Cause {
         /// Number of processors that the program could use; null if not known.
         processors: Option<f64>,
         /// Why there weren't more; null if they are all that the machine has, or it is not known.
-        #[serde(default)]
         limit: Option<ProcessorLimit>,
         /// Who had them; null if not known.
-        #[serde(default)]
         sharing: Option<Sharing>,
         /// The most of their time that other programs used, from 0 to 1; null if not known.
-        #[serde(default)]
         taken: Option<f64>,
     },
     /// The region's team has fewer threads than the program has at other times.
@@ -348,7 +332,6 @@ pub enum Cause {
         /// The most threads at once.
         threads: u64,
         /// Whether they are threads of nested regions, which have nothing to do beside the region's own code.
-        #[serde(default)]
         beside_nested: bool,
     },
     /// Calls of another library wait for other threads or for devices.
@@ -460,10 +443,8 @@ pub struct Scaling {
     /// `work_s / span_s`.
     pub parallelism: f64,
     /// Why nothing is predicted for the program: the reason of the region with the most time that has one; null if something is.
-    #[serde(default)]
     pub silent: Option<Silent>,
     /// Why nothing is predicted for more threads than the run had; null if something is, or if nothing is predicted at all.
-    #[serde(default)]
     pub silent_above: Option<Silent>,
     /// Predicted times of the run, without the time before recording began; empty if nothing can be predicted.
     pub predicted: Vec<Predicted>,
@@ -484,7 +465,6 @@ pub struct Predicted {
     /// Wall-clock time in seconds.
     pub seconds: f64,
     /// Between what and what it lies, in seconds.
-    #[serde(default)]
     pub between_s: [f64; 2],
     /// Speed-up over one thread.
     pub speedup: f64,
@@ -517,10 +497,8 @@ pub struct RegionScaling {
     /// Why the true span may be longer; empty if it is exact.
     pub lower_bound_because: Vec<LowerBound>,
     /// What the span consists of, by place; the longest comes first.
-    #[serde(default)]
     pub path: Vec<OnPath>,
     /// Why nothing is predicted; null if something is.
-    #[serde(default)]
     pub silent: Option<Silent>,
     /// Predicted wall-clock times of these executions; empty if nothing can be predicted.
     pub predicted: Vec<PredictedRegion>,
@@ -535,7 +513,6 @@ pub struct PredictedRegion {
     /// Wall-clock time in seconds.
     pub seconds: f64,
     /// Between what and what it lies, in seconds.
-    #[serde(default)]
     pub between_s: [f64; 2],
 }
 

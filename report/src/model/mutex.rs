@@ -29,7 +29,6 @@ pub struct Lock {
     /// Bytes from the variable's begin; null if `symbol` is null.
     pub offset: Option<u64>,
     /// What of the variable it is, as in the source (`[5].m`); null if debug information doesn't tell.
-    #[serde(default)]
     pub member: Option<String>,
     /// Path of the file with the variable; null for memory that the program allocated.
     pub module: Option<String>,

@@ -37,7 +37,6 @@ pub struct ParallelOverhead {
     #[serde(flatten)]
     pub overhead: Overhead,
     /// The classes as shares of the program's available time, from 0 to 1; null if that time is not known.
-    #[serde(default)]
     pub of_program: Option<ProgramShares>,
     /// The sources of overhead.
     pub parts: Vec<OverheadPart>,

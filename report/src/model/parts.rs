@@ -60,32 +60,24 @@ pub struct RegionCount {
 pub struct Running {
     /// The most threads at once, the sum of all processes that there were then.
     pub threads: u64,
-    /// In how many processes they were; 0 in older reports.
-    #[serde(default)]
+    /// In how many processes they were.
     pub processes: u64,
     /// Number of processors that the program could use at once, by its affinity mask and the quota of its control group; null
     /// if not known.
     pub processors: Option<f64>,
     /// Why there weren't more; null if they are all that the machine has, or it is not known.
-    #[serde(default)]
     pub limit: Option<ProcessorLimit>,
     /// Processor time that the hypervisor took from the whole machine during the run, in seconds; null if not known.
-    #[serde(default)]
     pub stolen_s: Option<f64>,
     /// `stolen_s` as a share of the processors' time, from 0 to 1; null if not known.
-    #[serde(default)]
     pub stolen: Option<f64>,
     /// Share of these processors' time that the program used from its begin to its end, from 0 to 1; null if not known.
-    #[serde(default)]
     pub used: Option<f64>,
     /// The most of it that other programs used, from 0 to 1; null if not known.
-    #[serde(default)]
     pub taken: Option<f64>,
     /// Who had the processors that threads were ready for, if any were; null if not known.
-    #[serde(default)]
     pub sharing: Option<Sharing>,
     /// How the program would have no more threads than processors; null if that might make it slower, or it isn't known how.
-    #[serde(default)]
     pub fewer: Option<FewerThreads>,
     /// Time in parallel regions without waits for other threads, in seconds.
     pub wanted_s: f64,
@@ -95,18 +87,14 @@ pub struct Running {
     /// `not_running_s` as a share of `wanted_s`, from 0 to 1.
     pub not_running: f64,
     /// Time in which threads executed the program's code in parallel regions, in seconds. Null as `without_processor_s`.
-    #[serde(default)]
     pub worked_s: Option<f64>,
     /// Least time of `worked_s` in which a thread was ready and had no processor, in seconds. Of threads that ended before the program nothing is known. Null if the kernel tells of none.
-    #[serde(default)]
     pub without_processor_s: Option<f64>,
     /// Time of all its threads in which they were ready and had no processor, in seconds, also outside of regions. Null as
     /// `without_processor_s`.
-    #[serde(default)]
     pub queued_s: Option<f64>,
     /// Least time of `worked_s` in which a thread neither had a processor nor was ready for one, in seconds: the program's code slept
     /// or waited. Null as `without_processor_s`.
-    #[serde(default)]
     pub asleep_s: Option<f64>,
     /// True if the share without a processor is larger than on an idle machine, so that times depend on the machine, too.
     pub is_starved: bool,
@@ -156,9 +144,8 @@ impl Running {
     }
 
     fn of_work(&self, seconds: Option<f64>) -> f64 {
-        // Older reports say only what parts took that were read.
-        let worked_s = self.worked_s.unwrap_or(self.wanted_s);
-        seconds.unwrap_or(0.0) / worked_s.max(f64::MIN_POSITIVE)
+        let worked_s = self.worked_s.unwrap_or(0.0).max(f64::MIN_POSITIVE);
+        seconds.unwrap_or(0.0) / worked_s
     }
 
     /// Whether there are more threads than processors.

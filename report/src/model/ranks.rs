@@ -20,11 +20,9 @@ pub struct Mpi {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_apart: bool,
     /// Own time of MPI calls outside parallel regions, the sum of all ranks, in seconds. Calls without a probe are not in it.
-    #[serde(default)]
     pub serial_s: f64,
     /// Own time of MPI calls inside parallel regions, the sum of all threads, in seconds. Calls without a probe are not in
     /// it.
-    #[serde(default)]
     pub parallel_s: f64,
     /// Imbalance of the ranks' work in regions: `max / mean - 1`.
     pub imbalance_among_ranks: f64,
@@ -32,7 +30,6 @@ pub struct Mpi {
     /// one.
     pub imbalance_among_threads: f64,
     /// The clocks of the ranks' hosts, and who comes late. Null if there are no two ranks with meetings on record.
-    #[serde(default)]
     pub clocks: Option<Clocks>,
     /// The ranks, by number.
     pub ranks: Vec<Rank>,
@@ -61,16 +58,12 @@ pub struct Rank {
     /// Waits, with recorded calls of MPI, in seconds.
     pub wait_s: f64,
     /// Recorded calls of MPI, in seconds: a part of `wait_s`.
-    #[serde(default)]
     pub mpi_s: f64,
     /// Part of `mpi_s`: calls outside of parallel regions.
-    #[serde(default)]
     pub mpi_serial_s: f64,
     /// Part of `mpi_s`: calls inside parallel regions.
-    #[serde(default)]
     pub mpi_parallel_s: f64,
     /// Bytes that its calls of MPI handed over. Null if no call tells.
-    #[serde(default)]
     pub transfer: Option<Transfer>,
     /// Other time in the OpenMP runtime, in seconds.
     pub runtime_s: f64,
@@ -80,7 +73,6 @@ pub struct Rank {
     /// Imbalance of its threads' work: `max / mean - 1`.
     pub imbalance: f64,
     /// Mean time by which it came to meetings (see `clocks`) after the first rank, in seconds. Null if not known.
-    #[serde(default)]
     pub late_s: Option<f64>,
     /// When it met all others; only in the report of a rank alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,8 +98,7 @@ pub struct RegionRanks {
 pub struct RegionRank {
     /// Number of the rank.
     pub rank: u32,
-    /// Number of its threads that took part; 0 in reports of older versions.
-    #[serde(default)]
+    /// Number of its threads that took part.
     pub threads: u32,
     /// Number of execution units that began on it.
     pub xus: u64,

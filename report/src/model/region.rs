@@ -18,8 +18,6 @@ use std::collections::BTreeMap;
 pub struct InPart {
     /// Kind of the instances: `task`, `range`, or a wait.
     pub kind: Construct,
-    /// Old name of `kind`; version 2 leaves it out.
-    pub construct: Construct,
     /// Number of recorded instances.
     pub recorded: u64,
     /// Number of all instances.
@@ -84,7 +82,6 @@ pub struct Region {
     /// `time_s` as a share of `thread_time_s`, from 0 to 1.
     pub share: f64,
     /// `time_s` as a share of `available_s`, from 0 to 1: what text and page show. The same as `share` if `available_s` is null.
-    #[serde(default)]
     pub of_available: f64,
     /// Part of `time_s`: the program's code.
     pub work_s: f64,
@@ -107,10 +104,8 @@ pub struct Region {
     pub spread: Spread,
     /// `time_s` with everything executed inside: constructs in it, and tasks that it created, on whichever thread. Null if
     /// paths are not known.
-    #[serde(default)]
     pub inclusive_s: Option<f64>,
     /// ompP's columns: the parts of its time, of all threads. Null in foreign tables.
-    #[serde(default)]
     pub times: Option<Times>,
     /// The same times for each thread that took part.
     pub per_thread: Vec<RegionThread>,
@@ -169,10 +164,8 @@ pub struct RegionThread {
     /// Other time in the runtime library, in seconds.
     pub runtime_s: f64,
     /// Like `inclusive_s` of the region, for this thread.
-    #[serde(default)]
     pub inclusive_s: Option<f64>,
     /// Like `times` of the region, for this thread. Null if it only worked on tasks or waits without such columns.
-    #[serde(default)]
     pub times: Option<Times>,
     /// Counts of each event on this thread, exclusive and inclusive.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

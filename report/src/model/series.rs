@@ -83,7 +83,6 @@ pub struct SeriesPoint {
     /// Number of processors that the program could use, not always a whole number; null if not known.
     pub processors: Option<f64>,
     /// What the run with the fewest threads predicts for this number; null if it predicts nothing, or for that run itself.
-    #[serde(default)]
     pub told: Option<Told>,
     /// Share of the working time in which threads were not running, from 0 to 1; null if small or not known.
     pub starved: Option<f64>,
@@ -137,10 +136,8 @@ pub struct Stack {
     /// Threads without a part in a parallel region, because its team was smaller than the largest one.
     pub unused_s: f64,
     /// Calls of MPI, and threads that idle meanwhile.
-    #[serde(default)]
     pub communication_s: f64,
     /// Recorded calls of other libraries that wait.
-    #[serde(default)]
     pub call_s: f64,
     /// Time in parallel regions that is either work or overhead.
     pub unknown_s: f64,
@@ -277,10 +274,8 @@ pub struct Loss {
     /// `seconds` divided by the whole loss `available_s - ideal_s`; null if nothing is lost.
     pub share: Option<f64>,
     /// Of work: how many times as long the same iterations or tasks take as with the smallest number of threads. Null if that isn't known.
-    #[serde(default)]
     pub inflation: Option<Inflation>,
     /// Same as `inflation.times`.
-    #[serde(default)]
     pub times: Option<f64>,
 }
 

@@ -28,7 +28,6 @@ pub struct TriedVariant {
     /// What is known of its output; null: it was not run.
     pub output: Option<Judged>,
     /// The change of the program's time that the recorded units predict, as a share; null: nothing is predicted.
-    #[serde(default)]
     pub predicted: Option<f64>,
     /// The share of the time that the original's report says is lost in the parallel regions around.
     pub lost: Option<f64>,

@@ -21,29 +21,28 @@ pub enum ReadError {
     /// It is no JSON, or lacks fields of a report.
     #[error("it is not JSON of `ompfuse report`: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// A newer version has written it.
+    /// Another version has written it.
     #[error(
-        "its version is {0}, and this ompfuse reads version {REPORT_VERSION} of the report's JSON: use the ompfuse that wrote \
-             it"
+        "its version is {0}, and this ompfuse reads version {REPORT_VERSION} of the report's JSON: use the ompfuse that wrote it"
     )]
-    Newer(u64),
+    Version(u64),
 }
 
 /// Reads a report back. Its sentences are left out: they follow from the values.
 ///
 /// # Errors
-/// It is no report, or one of a newer version.
+/// It is no report, or one of another version.
 pub fn read(text: &str) -> Result<Report, ReadError> {
-    // A newer one may lack fields: then its version is the reason to give.
+    // One of another version may lack fields: then its version is the reason to give.
     #[derive(Deserialize)]
     struct Version {
         version: u64,
     }
     match serde_json::from_str::<Report>(text) {
-        Ok(report) if report.version <= REPORT_VERSION => Ok(report),
+        Ok(report) if report.version == REPORT_VERSION => Ok(report),
         read => match serde_json::from_str(text)? {
-            Version { version } if version > u64::from(REPORT_VERSION) => {
-                Err(ReadError::Newer(version))
+            Version { version } if version != u64::from(REPORT_VERSION) => {
+                Err(ReadError::Version(version))
             }
             _ => Ok(read?),
         },

@@ -250,7 +250,8 @@ pub fn history_notes(history: &History) -> Vec<String> {
     }
     if history.machines.iter().any(|m| m.processor.is_none()) {
         notes.push(
-            "some runs don't say on which processor they were made: an older ompfuse recorded them, and their machines may differ".to_owned(),
+            "some runs don't say on which processor they were made, and their machines may differ"
+                .to_owned(),
         );
     }
     if inputs(|s| format!("{} {}", s.program, s.arguments)) > 1 {

@@ -1,8 +1,5 @@
 //! The self-description of a patched file as it is written: JSON with a column per property of the sites, and every text
 //! once. A file may have a hundred thousand sites, and is read whenever it is recorded.
-//!
-//! Every form stays readable. The first had a row (an object) per site. The second has columns. The third has
-//! the columns of inlined functions too, which are absent where nothing was inlined.
 
 use crate::construct::Construct;
 use crate::site::{
@@ -22,10 +19,6 @@ struct Written<'a> {
     version: Cow<'a, str>,
     binary: Cow<'a, BinaryInfo>,
     original_sha256: Cow<'a, str>,
-    /// The first version's.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    sites: Vec<SiteInfo>,
-    #[serde(default)]
     columns: Columns<'a>,
 }
 
@@ -33,7 +26,6 @@ type Kind = (Construct, Edge, Mechanism, Outcome);
 
 /// The n-th entry of each column is that of site n.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 struct Columns<'a> {
     texts: Vec<Cow<'a, str>>,
     kinds: Vec<Kind>,
@@ -54,10 +46,10 @@ struct Columns<'a> {
     /// Distance of the outlined function from the site.
     outlined: Vec<Option<i64>>,
     /// Index in `frames` from 1 of the innermost one, or 0; empty if all are.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     frame: Vec<u32>,
     /// Every frame once, behind the one around it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     frames: Vec<FrameRow>,
 }
 
@@ -251,7 +243,6 @@ impl SelfDescription {
                 version: Cow::Borrowed(&self.version),
                 binary: Cow::Borrowed(&self.binary),
                 original_sha256: Cow::Borrowed(&self.original_sha256),
-                sites: Vec::new(),
                 columns: Columns::new(&self.sites),
             },
         )
@@ -266,28 +257,23 @@ impl SelfDescription {
         Ok(written.version == self.version
             && *written.binary == self.binary
             && written.original_sha256 == self.original_sha256
-            && written.sites.is_empty()
             && written.columns == Columns::new(&self.sites))
     }
 
-    /// Reads what [`SelfDescription::write_json`], or the first version, wrote.
+    /// Reads what [`SelfDescription::write_json`] wrote.
     ///
     /// # Errors
     /// It is no JSON of that form, or contradicts itself.
     pub fn from_json(json: &[u8]) -> serde_json::Result<SelfDescription> {
         let written: Written<'_> = serde_json::from_slice(json)?;
-        let columns = written.columns.rows();
-        let columns = columns
+        let sites = written.columns.rows();
+        let sites = sites
             .ok_or_else(|| serde_json::Error::custom("the columns of sites don't fit together"))?;
         Ok(SelfDescription {
             version: written.version.into_owned(),
             binary: written.binary.into_owned(),
             original_sha256: written.original_sha256.into_owned(),
-            sites: if columns.is_empty() {
-                written.sites
-            } else {
-                columns
-            },
+            sites,
         })
     }
 }
@@ -368,19 +354,6 @@ mod tests {
         assert!(!other.is_written_in(&json).unwrap());
         let text = String::from_utf8(json).unwrap();
         assert_eq!(text.matches("main").count(), 1, "{text}");
-    }
-
-    #[test]
-    fn rows_are_readable() {
-        let description = description();
-        let rows = serde_json::json!({
-            "version": description.version,
-            "binary": description.binary,
-            "original_sha256": description.original_sha256,
-            "sites": description.sites,
-        });
-        let read = SelfDescription::from_json(rows.to_string().as_bytes()).unwrap();
-        assert_eq!(read, description);
     }
 
     #[test]

@@ -8,8 +8,8 @@
 //! Where sums are kept ([`sums`]), their table lies between the stage's records and the log.
 //!
 //! The stage is what the recording thread has mapped. When it is full it is written to the end of the log, then counted
-//! as flushed, and used again from its beginning. Without a stage (length 0: version 1, and short files that were closed in
-//! an orderly way) all records follow the header. Who reads while the thread records copies the stage and asks for `flushed`
+//! as flushed, and used again from its beginning. Without a stage (length 0: short files that were closed in an orderly way)
+//! all records follow the header. Who reads while the thread records copies the stage and asks for `flushed`
 //! before and after: the copy is good if it hasn't changed.
 //!
 //! Every record starts with `kind:u8 construct:u8 len:u16 site:u32`, `len` in bytes, a multiple of 8; a reader skips
@@ -40,11 +40,8 @@ use zerocopy::FromZeros;
 
 /// First bytes of a record file.
 pub const MAGIC: [u8; 8] = *b"OMPFXU01";
-/// Version of the layout. Version 1 had one event set per file (0 where an interval's set is), and no stage; version 2 had
-/// no short records; version 3 no marks of disturbed intervals.
+/// Version of the layout. Files of another one are not read.
 pub const VERSION: u32 = 4;
-/// The first version that can be read.
-pub const FIRST_VERSION: u32 = 1;
 /// Bytes before the first record.
 pub const HEADER_LEN: usize = 4096;
 /// Bytes of a thread's name, as the kernel has it.
@@ -89,35 +86,35 @@ pub struct ThreadHeader {
     /// Length of the stage in bytes.
     pub stage: u64,
     /// Per counter of set 0 what was counted while nobody's count was wanted (counters are read where a recorded unit begins, ends
-    /// or is interrupted): it is in no interval. [`NOT_COUNTED`]: it isn't known how much that is. Zero in older files.
+    /// or is interrupted): it is in no interval. [`NOT_COUNTED`]: it isn't known how much that is.
     pub unattributed: [u64; MAX_COUNTERS],
     /// Whether counters were read in that way only, so that intervals without a count are no loss.
     pub reads_for_units: u64,
-    /// Whether the thread keeps sums: 0, [`sums::INSTEAD`] or [`sums::BESIDE`]. Zero in older files.
+    /// Whether the thread keeps sums: 0, [`sums::INSTEAD`] or [`sums::BESIDE`].
     pub sums: u64,
     /// Where in the file they are.
     pub sums_at: u64,
     /// Bytes of them.
     pub sums_len: u64,
-    /// Ticks before `tsc_start` in which the thread was prepared for recording. Zero in older files.
+    /// Ticks before `tsc_start` in which the thread was prepared for recording.
     pub prepared_ticks: u64,
     /// Ticks since `tsc_start` that recording took for itself, and that are in no interval: a library came while the thread ran, or the
-    /// process's files were completed. What it does in probes is not in it. Zero in older files.
+    /// process's files were completed. What it does in probes is not in it.
     pub ours_ticks: u64,
-    /// Ticks behind `tsc_end` in which the thread's file was completed, where the thread ended before its process. Zero in older files.
+    /// Ticks behind `tsc_end` in which the thread's file was completed, where the thread ended before its process.
     pub completed_ticks: u64,
-    /// Whether it is known which of the thread's intervals were disturbed ([`Interval::disturbed`]). Zero in older files.
+    /// Whether it is known which of the thread's intervals were disturbed ([`Interval::disturbed`]).
     pub has_marks: u64,
     /// One more than the nanoseconds in which the thread had been ready to run and had no processor when the program began to exit, where
-    /// it was there until then and the kernel tells it; else 0. Zero in older files.
+    /// it was there until then and the kernel tells it; else 0.
     pub queued: u64,
-    /// The name that the thread had at its end (`pthread_setname_np`), and zeros behind it. Zero in older files.
+    /// The name that the thread had at its end (`pthread_setname_np`), and zeros behind it.
     pub name: [u8; THREAD_NAME],
-    /// As `queued`: the nanoseconds in which it had a processor. Zero in older files.
+    /// As `queued`: the nanoseconds in which it had a processor.
     pub ran: u64,
-    /// What `queued` was when recording began on this thread. Zero in older files.
+    /// What `queued` was when recording began on this thread.
     pub queued_start: u64,
-    /// What `ran` was then. Zero in older files.
+    /// What `ran` was then.
     pub ran_start: u64,
 }
 
@@ -129,8 +126,7 @@ impl ThreadHeader {
         name.ok().filter(|name| !name.is_empty())
     }
 
-    /// Nanoseconds of its recorded time in which the thread was ready to run and had no processor, if they are known. In older files
-    /// those before recording, and at the process's end, are among them.
+    /// Nanoseconds of its recorded time in which the thread was ready to run and had no processor, if they are known.
     pub fn queued_ns(&self) -> Option<u64> {
         let before = self.queued_start.saturating_sub(1);
         Some(self.queued.checked_sub(1)?.saturating_sub(before))
@@ -218,15 +214,13 @@ pub struct LeftOut {
     pub throttled: bool,
     /// Some of them because they were shorter than is wanted on record.
     pub short: bool,
-    /// Where they were executed; `None`: a record of an older version, which doesn't tell.
-    pub team: Option<TeamPlace>,
+    /// Where they were executed.
+    pub team: TeamPlace,
 }
 
 impl LeftOut {
     /// Encoded length in bytes.
     pub const LEN: usize = 40;
-    /// That of older versions, which have no [`LeftOut::team`].
-    pub const OLD_LEN: usize = 32;
 }
 
 /// Where in which parallel region (or league of teams) a thread is.
@@ -374,7 +368,7 @@ pub struct Interval<'a> {
     pub index: i64,
     /// Range, or task of a taskloop: number of iterations (0: not known, or none). Parallel: team size. Implicit task: thread number in the team.
     /// Critical and locks: ticks spent waiting to enter, a part of `own_ticks`; the rest of these is releasing, and what is
-    /// missing from `t0` to `t1` was executed in it. Cancel: 1 if nothing was cancelled (not on record in older files).
+    /// missing from `t0` to `t1` was executed in it. Cancel: 1 if nothing was cancelled.
     pub extent: u64,
     /// Time stamp counter at the begin.
     pub t0: u64,

@@ -159,7 +159,7 @@ pub struct EventStatus {
     /// Why it is not counted, with the remedy.
     pub reason: Option<String>,
     /// It had the processor's counters only part of the time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedCounter>,
 }
 
@@ -201,10 +201,9 @@ pub struct ProcessHeader {
     /// Process.
     pub pid: u32,
     /// Its MPI rank, if it has one (see [`RANK_VARIABLES`]).
-    #[serde(default)]
     pub mpi_rank: Option<u32>,
     /// How many ranks there are, if it has one (see [`SIZE_VARIABLES`]).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mpi_size: Option<u32>,
     /// When recording began.
     pub begin: ClockPair,
@@ -213,7 +212,7 @@ pub struct ProcessHeader {
     /// The patched modules that were there.
     pub modules: Vec<ModuleStatus>,
     /// What is shorter than so many nanoseconds is not on record (see [`ENV_MIN_DURATION`]).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_duration_ns: Option<u64>,
     /// Further event sets; the files of those that came later say so themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -223,11 +222,10 @@ pub struct ProcessHeader {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub region_events: Vec<EventStatus>,
     /// Processors that its first thread may run on (sched_getaffinity(2)).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<u32>,
-    /// Time stamp counter when the runtime library began to prepare the recording. `None` in older runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started: Option<u64>,
+    /// Time stamp counter when the runtime library began to prepare the recording.
+    pub started: u64,
 }
 
 /// What boundaries cost: each reads the clock and the counters once.
@@ -266,19 +264,16 @@ pub struct ProbeCount {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessCosts {
     /// What a boundary costs; `None`: nobody has measured it.
-    #[serde(default)]
     pub boundary: Option<BoundaryCost>,
     /// What the two readings of a thread's part of a region cost (see [`PartSum`](crate::record::PartSum)); counted as boundaries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<BoundaryCost>,
     /// What an interval costs; `None`: nobody has measured it.
-    #[serde(default)]
     pub interval: Option<IntervalCost>,
     /// What the probes of an execution unit add to the counts of the first event set.
-    #[serde(default)]
     pub probes: Vec<ProbeCount>,
     /// When that had been measured: with [`ProcessHeader::begin`] it tells the clock's rate where there is no end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockPair>,
 }
 
@@ -291,41 +286,34 @@ pub struct ProcessEnd {
     pub threads: u32,
     /// Records that could not be written, all threads together.
     pub lost: u64,
-    /// Threads that could not be recorded at all; in older versions they are among [`ProcessEnd::lost`].
-    #[serde(default)]
+    /// Threads that could not be recorded at all.
     pub threads_lost: u64,
     /// Why recording stopped early, if it did.
     pub stopped: Option<String>,
     /// How often the process's threads have been switched away from a processor since recording began.
-    #[serde(default)]
     pub switches: Option<u64>,
     /// Processor time of the process, in nanoseconds.
-    #[serde(default)]
     pub cpu_ns: Option<u64>,
     /// Most memory that it had in use at once, in bytes (`VmHWM` in proc_pid_status(5)).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,
     /// Time stamp counter when the recording had been prepared. Where a first thread records from then on, its
     /// [`tsc_start`](crate::record::ThreadHeader::tsc_start) says the same of a process that was killed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prepared: Option<u64>,
     /// Time stamp counter when the program began to exit, as soon as the runtime library was told. From then until `end` records were
     /// completed, and the program's own destructors were called ([`ProcessEnd::handlers`]).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exiting: Option<u64>,
     /// Time stamp counter when records were complete then, and when this library's destructor was called. In between the program's
     /// other exit handlers and its destructors were called, by a thread without a record of it. `None`: it was recorded, or isn't known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub handlers: Option<[u64; 2]>,
     /// Processors that its threads may run on, all of them together, if every thread that recorded was still there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<u32>,
-    /// Whether a call of gcc's that forks a team has said how many threads it wants (`num_threads` with two or more). `None` in older runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sized_teams: Option<bool>,
-    /// Runs of older versions have their costs here.
-    #[serde(flatten, skip_serializing)]
-    pub costs: ProcessCosts,
+    /// Whether a call of gcc's that forks a team has said how many threads it wants (`num_threads` with two or more).
+    pub sized_teams: bool,
 }
 
 /// A patched module of a run, with the sites that its records refer to.
@@ -373,12 +361,10 @@ pub struct RankEnd {
     /// Its number.
     pub rank: u32,
     /// Its host, if it came.
-    #[serde(default)]
     pub host: Option<String>,
     /// What has become of it.
     pub state: RankState,
     /// Wall-clock time of its program in seconds, if it ended.
-    #[serde(default)]
     pub duration_s: Option<f64>,
 }
 
@@ -398,10 +384,10 @@ pub struct RunHeader {
     /// Kernel release.
     pub kernel: String,
     /// Model of the processor, as `/proc/cpuinfo` has it; `None`: not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
     /// Size of the processor's largest cache, in bytes; `None`: not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_bytes: Option<u64>,
     /// `OMP_*`, `KMP_*` and `GOMP_*` variables of the environment.
     pub environment: Vec<(String, String)>,
@@ -412,20 +398,20 @@ pub struct RunHeader {
     pub region_events: Vec<String>,
     /// Processors that the program could use at once: those that the command may run on, or fewer where its control group has a
     /// quota (then not always a whole number).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<f64>,
     /// The quota of its control group, in processors, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<f64>,
     /// Processor time that the hypervisor took from the whole machine during the run, in seconds (`steal` in proc_stat(5)).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stolen_s: Option<f64>,
     /// Processor time that other programs used meanwhile on the processors that the command may run on, in seconds. `None`: not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub others_s: Option<f64>,
     /// How long the control groups with a quota around it were stopped because they had used it up, in seconds (`cpu.stat`).
     /// `None`: not known, or there is no quota.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub throttled_s: Option<f64>,
     /// Begin, seconds since 1970.
     pub started: f64,
@@ -435,17 +421,17 @@ pub struct RunHeader {
     pub exit: Exit,
     /// What the processor's counters of the event set add to the processor time of a switch from one thread to another and
     /// back, in nanoseconds; measured before the run. `None`: not measured, or no such counters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub switch_cost_ns: Option<u64>,
     /// Where not all of the run was recorded by wish (`record --delay` and the like): from when to when, in seconds from its start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Vec<[f64; 2]>>,
     /// The ranks of a job whose launcher has started a command for each; the run's end is that of the first rank that failed, its
     /// duration the longest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankEnd>,
     /// Bytes of records at which recording was ended, while the program went on. `None`: it wasn't.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at_bytes: Option<u64>,
     /// The patched modules.
     pub modules: Vec<RunModule>,

@@ -17,7 +17,7 @@ use crate::undisturbed::uncancelled;
 use crate::{syscall, tls};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
-use ompfuse_format::run::{ProcessCosts, ProcessEnd};
+use ompfuse_format::run::ProcessEnd;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -267,12 +267,11 @@ fn totals(lost: u64, handlers: Option<[u64; 2]>) -> ProcessEnd {
         threads_lost,
         stopped: what
             .map(|what| format!("{what} did not fit (disk full, a limit, or out of reach)")),
-        costs: ProcessCosts::default(), // in a file of their own, since the start
         switches: measure::switched(),
         cpu_ns: measure::cpu_ns(),
         peak_bytes: measure::peak_bytes(),
         bound: bound(),
-        sized_teams: Some(parallel::are_sized()),
+        sized_teams: parallel::are_sized(),
         prepared: told(&PREPARED),
         exiting: told(&EXITING),
         handlers,

@@ -71,7 +71,7 @@ fn tell(text: &mut impl Write, ClockPair { tsc, ns }: ClockPair) -> fmt::Result 
         "the program made it by a system call (clone) instead of fork(): it is not recorded";
     write!(
         text,
-        r#"{{"end":{{"tsc":{tsc},"ns":{ns}}},"threads":0,"lost":0,"stopped":"{reason}"}}"#
+        r#"{{"end":{{"tsc":{tsc},"ns":{ns}}},"threads":0,"lost":0,"threads_lost":0,"sized_teams":false,"stopped":"{reason}"}}"#
     )
 }
 

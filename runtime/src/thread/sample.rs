@@ -331,7 +331,9 @@ impl Thread {
         let key = tally.key.get();
         let (count, ticks) = (tally.count.take(), tally.ticks.take());
         let short = tally.short.take();
-        let Some(construct) = Construct::from_number((key >> 32).wrapping_sub(1) as u8) else {
+        let construct = Construct::from_number((key >> 32).wrapping_sub(1) as u8);
+        let team = TeamPlace::from_word(tally.team.get());
+        let Some((construct, team)) = construct.zip(team) else {
             return;
         };
         if key == 0 || count == 0 && ticks == 0 {
@@ -345,7 +347,7 @@ impl Thread {
             one_in: tally.one_in.get(),
             throttled: tally.one_in.get() > ONE_IN.load(Ordering::Relaxed),
             short,
-            team: TeamPlace::from_word(tally.team.get()),
+            team,
         };
         let Some(out) = self.buffer.room(LeftOut::LEN) else {
             return;

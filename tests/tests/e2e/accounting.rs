@@ -40,7 +40,7 @@ fn adds_up(name: &str, compiler: &str) {
             let mut in_xus: BTreeMap<u64, u64> = BTreeMap::new();
             let mut counts = 0;
             for xu in run.xus() {
-                *in_xus.entry(xu.number("thread")).or_default() += xu.number("duration_ns");
+                *in_xus.entry(xu.number("thread")).or_default() += xu.number("own_ns");
                 counts += xu.number("task-clock");
             }
             for thread in in_xus.keys() {

@@ -141,11 +141,10 @@ fn tree(args: &Args, input: &Path, progress: Progress<'_>) -> Result<CallTree> {
         let name = input.display();
         bail!(match report.thread_time_s > 0.0 {
             true if load::job::ranks(input).is_some() => format!(
-                "cannot export {name}: the summary of a rank has no call paths, which there was no room for, or is of an older version; \
-                 export the folders of ranks"
+                "cannot export {name}: the summary of a rank has no room for call paths; export the folders of ranks"
             ),
             true => format!(
-                "cannot export {name}: it has no call paths, as tables of other recorders and profiles of old versions; export its run"
+                "cannot export {name}: it has no call paths, as tables of other recorders; export the run"
             ),
             false => format!("cannot export {name}: no thread was recorded"),
         });

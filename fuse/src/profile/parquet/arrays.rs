@@ -1,6 +1,6 @@
 //! A profile's columns as Arrow arrays.
 
-use super::columns::{ORIGIN_PREFIX, SOURCE_PREFIX, WRITTEN, of_event};
+use super::columns::{ORIGIN_PREFIX, SOURCE_PREFIX, of_event};
 use super::{LABEL_LIMIT, Profile, ProfileError};
 use crate::label::write_text;
 use crate::names::readable;
@@ -26,7 +26,7 @@ pub(super) fn arrays(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
         let texts: Vec<Option<String>> = xus.sites.iter().map(text).collect();
         dictionary(&texts, xus.site.iter().map(|&site| site as usize))
     };
-    let kinds: ArrayRef = Arc::new(constructs(xus.construct.iter().copied())?);
+    let kinds = constructs(xus.construct.iter().copied())?;
     let region_constructs = constructs((0..xus.len()).map(|row| xus.region_construct(row)))?;
     let pids = xus
         .process
@@ -44,7 +44,6 @@ pub(super) fn arrays(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
             .collect()
     };
     let known_iterations = |&n: &u64| (n > 0).then_some(n);
-    let own: ArrayRef = Arc::new(UInt64Array::from(xus.own_ns.clone()));
     let mut columns: Vec<Column> = vec![
         column("label", labels(profile), true),
         column("label_hash", hashes(profile)?, true),
@@ -54,9 +53,8 @@ pub(super) fn arrays(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
             of_site(|s| Some(s.module.clone()).filter(|m| !m.is_empty()))?,
             true,
         ),
-        ("kind".to_owned(), Arc::clone(&kinds), true),
+        column("kind", kinds, true),
         column("region_construct", region_constructs, true),
-        ("construct".to_owned(), kinds, true),
         column("function", of_site(|s| s.function.clone())?, true),
         column(
             "function_demangled",
@@ -83,7 +81,6 @@ pub(super) fn arrays(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
         ),
         column("first_iteration", numbers(|is_range| is_range), true),
         column("ordinal", numbers(|is_range| !is_range), true),
-        column("rank", numbers(|_| true), true),
         column(
             "iterations",
             (xus.iterations.iter().map(known_iterations)).collect::<UInt64Array>(),
@@ -91,8 +88,7 @@ pub(super) fn arrays(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
         ),
         column("start_ns", Int64Array::from(xus.t0_ns.clone()), false),
         column("end_ns", Int64Array::from(xus.t1_ns.clone()), false),
-        ("own_ns".to_owned(), Arc::clone(&own), false),
-        ("duration_ns".to_owned(), own, false),
+        column("own_ns", UInt64Array::from(xus.own_ns.clone()), false),
         column("parts", UInt32Array::from(xus.parts.clone()), false),
         column("disturbed", BooleanArray::from(xus.disturbed.clone()), true),
     ];
@@ -115,7 +111,7 @@ fn events(profile: &Profile) -> Vec<Column> {
     for (at, (event, &origin)) in xus.events.iter().zip(&profile.origins).enumerate() {
         let nulls = event.present.as_ref().map(|p| NullBuffer::from(p.clone()));
         let values = UInt64Array::new(event.values.clone().into(), nulls);
-        columns.push(column(of_event(&event.name, WRITTEN), values, true));
+        columns.push(column(of_event(&event.name), values, true));
         let origin = UInt16Array::from_value(origin, xus.len());
         columns.push(column(
             format!("{ORIGIN_PREFIX}{}", event.name),

@@ -1,6 +1,6 @@
 //! From Parquet bytes back to a profile.
 
-use super::columns::{ORIGIN_PREFIX, SOURCE_PREFIX, VERSIONS, event_of, is_fixed};
+use super::columns::{ORIGIN_PREFIX, SOURCE_PREFIX, VERSION, event_of, is_fixed};
 use super::{Profile, ProfileError, SUMMARY_KEY, VERSION_KEY};
 use crate::label::{LabelHash, LabelId, Labels, parse_into};
 use crate::summary::Summary;
@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 pub(super) fn summary_from_parquet(bytes: bytes::Bytes) -> Result<Summary, ProfileError> {
     let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
-    Ok(summary(metadata.metadata().file_metadata())?.0)
+    summary(metadata.metadata().file_metadata())
 }
 
-/// The summary, and the layout's version.
-fn summary(metadata: &FileMetaData) -> Result<(Summary, u8), ProfileError> {
+/// What is known beside the rows, of a file of this version.
+fn summary(metadata: &FileMetaData) -> Result<Summary, ProfileError> {
     let entries = metadata.key_value_metadata().map_or(&[][..], Vec::as_slice);
     let get = |key: &str| {
         entries
@@ -36,22 +36,22 @@ fn summary(metadata: &FileMetaData) -> Result<(Summary, u8), ProfileError> {
     };
     let json = get(SUMMARY_KEY).ok_or(ProfileError::NoSummary)?;
     let version = get(VERSION_KEY).unwrap_or("none");
-    match (1..).zip(VERSIONS).find(|(_, known)| *known == version) {
-        Some((number, _)) => Ok((serde_json::from_str(json)?, number)),
-        None => Err(ProfileError::Version(version.to_owned())),
+    match version {
+        VERSION => Ok(serde_json::from_str(json)?),
+        _ => Err(ProfileError::Version(version.to_owned())),
     }
 }
 
 pub(super) fn from_parquet(bytes: bytes::Bytes) -> Result<Profile, ProfileError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
-    let (summary, version) = summary(builder.metadata().file_metadata())?;
+    let summary = summary(builder.metadata().file_metadata())?;
     let schema = Arc::clone(builder.schema());
     let batches = builder
         .with_batch_size(1 << 20)
         .build()?
         .collect::<Result<Vec<_>, _>>()?;
     let batch = concat_batches(&schema, &batches)?;
-    let (xus, origins) = table(&batch, &summary, version)?;
+    let (xus, origins) = table(&batch, &summary)?;
     Ok(Profile {
         sources: sources(&batch, &xus)?,
         xus,
@@ -88,7 +88,7 @@ impl ProfileReader {
             None => RecordBatch::new_empty(Arc::clone(&rows.schema)),
         };
         rows.is_begun = true;
-        let (xus, origins) = table(&batch, &rows.summary, rows.version)?;
+        let (xus, origins) = table(&batch, &rows.summary)?;
         Ok(Some(Profile {
             sources: sources(&batch, &xus)?,
             xus,
@@ -118,7 +118,6 @@ pub(crate) struct ProfileRows {
     reader: ParquetRecordBatchReader,
     schema: SchemaRef,
     summary: Summary,
-    version: u8,
     rows: usize,
     is_begun: bool,
 }
@@ -127,10 +126,9 @@ impl ProfileRows {
     /// `limit`: rows in a piece.
     pub(crate) fn new(bytes: bytes::Bytes, limit: usize) -> Result<ProfileRows, ProfileError> {
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
-        let (summary, version) = summary(builder.metadata().file_metadata())?;
+        let summary = summary(builder.metadata().file_metadata())?;
         Ok(ProfileRows {
             summary,
-            version,
             schema: Arc::clone(builder.schema()),
             rows: builder.metadata().file_metadata().num_rows().max(0) as usize,
             reader: builder.with_batch_size(limit).build()?,
@@ -144,7 +142,7 @@ impl ProfileRows {
             Some(batch) => batch?,
             None => RecordBatch::new_empty(Arc::clone(&self.schema)),
         };
-        table(&batch, &self.summary, self.version)
+        table(&batch, &self.summary)
     }
 
     pub(crate) fn into_summary(self) -> Summary {
@@ -188,13 +186,8 @@ fn sources(batch: &RecordBatch, xus: &XuTable) -> Result<Option<Vec<Vec<u32>>>, 
 }
 
 /// What ranges, sections and tasks are numbered by.
-fn first(batch: &RecordBatch, version: u8) -> Result<Vec<i64>, ProfileError> {
+fn first(batch: &RecordBatch) -> Result<Vec<i64>, ProfileError> {
     let read = |name| get(batch, name, &DataType::Int64);
-    if version == 1 {
-        let both = read("rank")?;
-        let both = both.as_primitive::<Int64Type>().iter();
-        return Ok(both.map(Option::unwrap_or_default).collect());
-    }
     let (ranges, others) = (read("first_iteration")?, read("ordinal")?);
     let ranges = ranges.as_primitive::<Int64Type>().iter();
     let both = ranges.zip(others.as_primitive::<Int64Type>());
@@ -205,19 +198,10 @@ fn first(batch: &RecordBatch, version: u8) -> Result<Vec<i64>, ProfileError> {
 struct Piece<'a> {
     batch: &'a RecordBatch,
     summary: &'a Summary,
-    version: u8,
 }
 
-fn table(
-    batch: &RecordBatch,
-    summary: &Summary,
-    version: u8,
-) -> Result<(XuTable, Vec<u16>), ProfileError> {
-    let piece = Piece {
-        batch,
-        summary,
-        version,
-    };
+fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), ProfileError> {
+    let piece = Piece { batch, summary };
     let (process, processes) = piece.processes()?;
     let (label, labels) = piece.labels()?;
     let (events, origins) = piece.events()?;
@@ -231,10 +215,10 @@ fn table(
         processes,
         thread: piece.numbers::<UInt32Type>("thread")?,
         parts: piece.numbers::<UInt32Type>("parts")?,
-        own_ns: piece.numbers::<UInt64Type>(piece.by_version(["duration_ns", "own_ns"]))?,
+        own_ns: piece.numbers::<UInt64Type>("own_ns")?,
         t0_ns: piece.numbers::<Int64Type>("start_ns")?,
         t1_ns: piece.numbers::<Int64Type>("end_ns")?,
-        first: first(batch, version)?,
+        first: first(batch)?,
         iterations: piece.numbers_or::<UInt64Type>("iterations", 0)?,
         cpu: piece.numbers_or::<UInt16Type>("cpu", u16::MAX)?,
         disturbed: piece.disturbed()?,
@@ -245,11 +229,6 @@ fn table(
 }
 
 impl Piece<'_> {
-    /// A column's name in the first layout, or in later ones.
-    fn by_version(&self, names: [&'static str; 2]) -> &'static str {
-        names[usize::from(self.version > 1)]
-    }
-
     fn strings(&self, name: &str) -> Result<ArrayRef, ProfileError> {
         get(self.batch, name, &DataType::Utf8)
     }
@@ -271,11 +250,7 @@ impl Piece<'_> {
         Ok(values.map(|value| value.unwrap_or(missing)).collect())
     }
 
-    /// Layouts of before rseq marks have no such column.
     fn disturbed(&self) -> Result<Vec<Option<bool>>, ProfileError> {
-        if self.batch.column_by_name("disturbed").is_none() {
-            return Ok(vec![None; self.batch.num_rows()]);
-        }
         let marks = get(self.batch, "disturbed", &DataType::Boolean)?;
         Ok(marks.as_boolean().iter().collect())
     }
@@ -292,7 +267,7 @@ impl Piece<'_> {
     }
 
     fn constructs(&self) -> Result<Vec<Option<Construct>>, ProfileError> {
-        let names = self.strings(self.by_version(["construct", "kind"]))?;
+        let names = self.strings("kind")?;
         let by_name = |name: &str| Construct::ALL.iter().copied().find(|c| c.name() == name);
         let names = names.as_string::<i32>().iter();
         Ok(names.map(|name| name.and_then(by_name)).collect())
@@ -356,10 +331,10 @@ impl Piece<'_> {
         let (mut events, mut origins) = (vec![], vec![]);
         for field in self.batch.schema_ref().fields() {
             let column = field.name();
-            if is_fixed(column, self.version) {
+            if is_fixed(column) {
                 continue;
             }
-            let event = event_of(column, self.version);
+            let event = event_of(column);
             let values = get(self.batch, column, &DataType::UInt64)?;
             let values = values.as_primitive::<UInt64Type>();
             events.push(EventColumn {

@@ -1,7 +1,7 @@
 //! A profile's columns as Parquet.
 
 use super::arrays::arrays;
-use super::columns::{MEANING_KEY, ORIGIN_KEY, UNIT_KEY, VERSION, WRITTEN, meaning, of_event};
+use super::columns::{MEANING_KEY, ORIGIN_KEY, UNIT_KEY, VERSION, meaning, of_event};
 use super::{Profile, ProfileError, SUMMARY_KEY, VERSION_KEY};
 use crate::table::Site;
 use arrow_array::{ArrayRef, RecordBatch};
@@ -139,20 +139,12 @@ fn origins(profile: &Profile) -> impl Iterator<Item = (String, &str)> {
     let events = profile.xus.events.iter().zip(&profile.origins);
     events.filter_map(|(event, &run)| {
         let run = profile.summary.runs.get(usize::from(run))?;
-        Some((of_event(&event.name, WRITTEN), run.name.as_str()))
+        Some((of_event(&event.name), run.name.as_str()))
     })
 }
 
 /// Columns in which neighbours differ by little, and values seldom come again.
-const DELTAS: [&str; 7] = [
-    "start_ns",
-    "end_ns",
-    "own_ns",
-    "duration_ns",
-    "first_iteration",
-    "ordinal",
-    "rank",
-];
+const DELTAS: [&str; 5] = ["start_ns", "end_ns", "own_ns", "first_iteration", "ordinal"];
 
 /// What a file says of a column. `origin`: of an event's, the run that its counts come from.
 fn field(name: &str, array: &ArrayRef, nullable: bool, origin: Option<&str>) -> Field {

@@ -134,13 +134,41 @@ fn a_number_can_come_again() {
 #[test]
 fn a_process_that_only_says_why_it_has_no_records_is_a_problem() {
     let mut fake = listing(&[], false);
-    let json = br#"{"end":{"tsc":1,"ns":2},"threads":0,"lost":0,"stopped":"a clone"}"#;
+    let json = br#"{"end":{"tsc":1,"ns":2},"threads":0,"lost":0,"threads_lost":0,"sized_teams":false,"stopped":"a clone"}"#;
     fake.files
         .push(("process-78.end.json".to_owned(), json.to_vec()));
     let problems = fake.read().health.problems;
     assert!(
         matches!(&problems[..], [Problem::Stopped { pid: 78, reason }] if reason == "a clone"),
         "{problems:?}"
+    );
+}
+
+#[test]
+fn a_run_of_another_version_is_one_error() {
+    let mut fake = listing(&[], false);
+    let mut spoil = |how_many: usize| {
+        let records = fake.files.iter_mut().filter(|f| f.0.ends_with(".rec"));
+        let mut spoilt = 0;
+        for (_, bytes) in records.take(how_many) {
+            bytes[8] = 3;
+            spoilt += 1;
+        }
+        let header = serde_json::to_vec(&fake.header).unwrap();
+        let files = fake
+            .files
+            .iter()
+            .map(|(name, bytes)| (&name[..], &bytes[..]));
+        let files = files.chain([("run.json", &header[..])]);
+        (spoilt, RunFiles::from_folder(files).map(|_| ()))
+    };
+    let (_, one) = spoil(1);
+    assert!(one.is_ok(), "a damaged file: {one:?}");
+    let (spoilt, all) = spoil(usize::MAX);
+    assert!(spoilt > 1);
+    assert_eq!(
+        all.unwrap_err().to_string(),
+        "its records have version 3, and this ompfuse reads version 4: read them with the ompfuse that recorded them"
     );
 }
 
@@ -169,7 +197,7 @@ fn clocks_are_relative_to_the_first_process() {
     assert_eq!(run.intervals.t0_ns[fork], 200);
 }
 
-type Times = (Option<i64>, Option<i64>, Option<i64>, Option<(i64, i64)>);
+type Times = (i64, Option<i64>, Option<i64>, Option<(i64, i64)>);
 
 /// A process's own time is known where it says when it was prepared and when it began to exit; never is it 0 for want of knowing.
 #[test]
@@ -186,32 +214,30 @@ fn own_time_is_known_or_unknown() {
         thread
     };
     fake.process(77, BEGIN, vec![thread()], true);
-    assert_eq!(times(&fake), (None, None, None, None), "an older run's");
-
     set(
         &mut fake,
         "process-77.json",
         |header: &mut ProcessHeader| {
-            header.started = Some(BEGIN + 10);
+            header.started = BEGIN + 10;
         },
     );
     set(&mut fake, "process-77.end.json", |end: &mut ProcessEnd| {
         (end.prepared, end.exiting) = (Some(BEGIN + 40), Some(BEGIN + 80));
     });
-    let known = (Some(10), Some(40), Some(80), Some((40, 80)));
+    let known = (10, Some(40), Some(80), Some((40, 80)));
     assert_eq!(times(&fake), known);
 
     // Killed: its first thread tells when it was prepared, if it was prepared with the process.
     fake.files.retain(|(name, _)| name != "process-77.end.json");
     // Without an end its clock is another one.
-    let is_known = |(a, b, c, d): Times| [a.is_some(), b.is_some(), c.is_some(), d.is_some()];
-    assert_eq!(is_known(times(&fake)), [true, false, false, false]);
+    let is_known = |(_, b, c, d): Times| [b.is_some(), c.is_some(), d.is_some()];
+    assert_eq!(is_known(times(&fake)), [false, false, false]);
     let (_, bytes) = (fake.files.iter_mut())
         .find(|(name, _)| name == "77-0.rec")
         .unwrap();
     let at = std::mem::offset_of!(ThreadHeader, prepared_ticks);
     bytes[at..at + 8].copy_from_slice(&30u64.to_le_bytes());
-    assert_eq!(is_known(times(&fake)), [true, true, false, false]);
+    assert_eq!(is_known(times(&fake)), [true, false, false]);
 }
 
 /// What exit handlers and destructors take behind the records is the process's own, and not the recording's.
@@ -224,7 +250,7 @@ fn handlers_are_in_the_own_time() {
     set(
         &mut fake,
         "process-77.json",
-        |header: &mut ProcessHeader| header.started = Some(BEGIN + 10),
+        |header: &mut ProcessHeader| header.started = BEGIN + 10,
     );
     let mut of = |handlers: Option<[u64; 2]>| {
         set(&mut fake, "process-77.end.json", |end: &mut ProcessEnd| {

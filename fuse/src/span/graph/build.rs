@@ -364,7 +364,7 @@ impl Building<'_, '_> {
             return self.sequence(at, steps, task);
         };
         if rec.own >= rec.len() && rec.child == NONE && rec.extent >= rec.own {
-            // A wait or post of a doacross loop, of a recording without its points.
+            // A wait or post of a doacross loop whose point is not on record.
             self.graph.is_open = true;
             return;
         }

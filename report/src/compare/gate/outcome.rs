@@ -139,7 +139,6 @@ pub enum Problem {
         /// One of them.
         region: Box<RegionKey>,
         /// True if A has a region without a partner that it may be.
-        #[serde(default)]
         may_be_other: bool,
     },
     /// No region is matched, or none has the quantity.

@@ -198,12 +198,12 @@ fn barriers_are_told_by_the_regions_around_them() {
     assert_eq!(lines(&matched(&found, &lost).only_b), []);
     lost.regions[0].barriers = Some(20);
     assert_eq!(lines(&matched(&found, &lost).only_b), [Some(21)]);
-    // What one compiler tells apart and the other doesn't is no difference, and neither is what an old baseline doesn't say.
+    // What one compiler tells apart and the other doesn't is no difference, and neither is what a side without interfaces doesn't say.
     let other = with_barriers("b", Interface::Kmpc, 20, &[]);
     assert_eq!(lines(&matched(&a, &other).only_a), []);
-    let mut old = gomp("b", 20, &[]);
-    old.interfaces.clear();
-    assert_eq!(lines(&matched(&a, &old).only_a), []);
+    let mut untold = gomp("b", 20, &[]);
+    untold.interfaces.clear();
+    assert_eq!(lines(&matched(&a, &untold).only_a), []);
     assert_eq!(lines(&matched(&a, &gomp("b", 20, &[])).only_a).len(), 2);
 }
 

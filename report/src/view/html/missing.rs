@@ -52,7 +52,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
     let modules = report.modules.iter();
     let unseen: Vec<(&str, String)> = modules
         .filter_map(|m| {
-            let of = m.constructs.as_ref()?;
+            let of = &m.constructs;
             let name = m.path.rsplit('/').next().unwrap_or(&m.path);
             let why = of.reasons();
             let told = format!(

@@ -84,9 +84,7 @@ pub(super) fn skipped(report: &Report, options: TextOptions) -> Option<String> {
     text.push('\n');
     let empty = text.len();
     let modules = report.modules.iter();
-    let counted: Vec<_> = modules
-        .filter_map(|m| Some((&m.path, m.constructs.as_ref()?)))
-        .collect();
+    let counted: Vec<_> = modules.map(|m| (&m.path, &m.constructs)).collect();
     for (path, constructs) in &counted {
         let lost = constructs.lost();
         if lost > 0 {

@@ -135,7 +135,6 @@ pub fn lower_bound(because: LowerBound) -> &'static str {
         LowerBound::TaskDependences => {
             "tasks or iterations depend on each other, in what order is not recorded"
         }
-        LowerBound::Ordered => "ordered blocks wait for each other",
         LowerBound::Exclusions => "tasks exclude each other (mutexinoutset)",
         LowerBound::Detached => "tasks end when an event is fulfilled (detach)",
         LowerBound::Locks => "locks put their holders in an order",

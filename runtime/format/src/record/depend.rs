@@ -92,7 +92,7 @@ impl<'a> Depend<'a> {
         words.filter_map(|word| Some((word >> 3, Access::from_number(word & 7)?)))
     }
 
-    /// Of a task with `detach`: the handle of its event. Of recordings of before it isn't known.
+    /// Of a task with `detach`: the handle of its event.
     pub fn event(&self) -> Option<u64> {
         let [handle] = self.words.as_chunks::<8>().0 else {
             return None;

@@ -16,7 +16,7 @@ pub enum RecordError {
     NotRecords,
     /// Written by another version.
     #[error(
-        "record version {0} is not supported (this is version {VERSION}, {FIRST_VERSION} can be read too)"
+        "its records have version {0}, and this ompfuse reads version {VERSION}: read them with the ompfuse that recorded them"
     )]
     Version(u32),
     /// The header claims more than the file holds.
@@ -71,7 +71,7 @@ impl ThreadHeader {
     /// Reads the header that a file begins with.
     ///
     /// # Errors
-    /// [`RecordError`] if it is none of these versions.
+    /// [`RecordError`] if it is not of this version.
     pub fn parse(bytes: &[u8]) -> Result<ThreadHeader, RecordError> {
         let header = bytes.get(..HEADER_LEN).ok_or(RecordError::NotRecords)?;
         let word = |at: usize| get(header, at);
@@ -80,7 +80,7 @@ impl ThreadHeader {
             return Err(RecordError::NotRecords);
         }
         let version = half(8);
-        if !(FIRST_VERSION..=VERSION).contains(&version) {
+        if version != VERSION {
             return Err(RecordError::Version(version));
         }
         let counters = half(28);
@@ -129,9 +129,9 @@ impl ThreadHeader {
     /// the file as it is at the moment: a stage is used again once its records are in the log.
     pub fn behind(&self, from: u64) -> [core::ops::Range<u64>; 2] {
         let begin = HEADER_LEN as u64;
-        let (log, stage) = match (self.version, self.stage) {
-            (1, _) | (_, 0) => (self.committed, 0),
-            (_, stage) => (self.flushed.min(self.committed), stage),
+        let (log, stage) = match self.stage {
+            0 => (self.committed, 0),
+            stage => (self.flushed.min(self.committed), stage),
         };
         let (from, end) = (from.min(self.committed), self.committed);
         let in_log = from.min(log)..log;
@@ -173,7 +173,7 @@ impl<'a> ThreadFile<'a> {
             let range = usize::try_from(from).ok()?..usize::try_from(end).ok()?;
             records.get(range)
         };
-        let (log, staged) = if header.version == 1 || header.stage == 0 {
+        let (log, staged) = if header.stage == 0 {
             (part(0, header.committed), Some(&[][..]))
         } else {
             let staged = header.committed.wrapping_sub(header.flushed);
@@ -379,10 +379,9 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
             Some(Record::Name(Name { site, text }))
         }
         KIND_LEFT_OUT => {
-            if len < LeftOut::OLD_LEN {
+            if len < LeftOut::LEN {
                 return None;
             }
-            let team = body.get(LeftOut::OLD_LEN..LeftOut::LEN);
             Some(Record::LeftOut(LeftOut {
                 construct: Construct::from_number((head >> 8) as u8)?,
                 site,
@@ -391,7 +390,7 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
                 one_in: get(body, 24) as u32,
                 throttled: get(body, 24) >> 32 & 1 != 0,
                 short: get(body, 24) >> 33 & 1 != 0,
-                team: team.and_then(|word| TeamPlace::from_word(get(word, 0))),
+                team: TeamPlace::from_word(get(body, 32))?,
             }))
         }
         KIND_PARTS => {

@@ -202,7 +202,7 @@ pub const fn interval_words(is_xu: bool, counters: usize) -> usize {
     interval::COUNTS + counters + units + DISTURBED_WORDS
 }
 
-/// Words behind all others of [`Kind::Intervals`]: how many of them were disturbed. Tables of older versions have none.
+/// Words behind all others of [`Kind::Intervals`]: how many of them were disturbed.
 const DISTURBED_WORDS: usize = 1;
 
 /// Position of that word.
@@ -225,29 +225,6 @@ pub const fn histogram_at(counters: usize, nth: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Tables of older versions are shorter by the word that counts disturbed intervals.
-    #[test]
-    fn entries_of_older_versions_tell_nothing_of_disturbances() {
-        let (construct, counters) = (Construct::Task, 2);
-        let disturbed = |words: usize| {
-            let mut table = vec![[0; 8]; words];
-            let first = head(Kind::Intervals, construct, words, 7);
-            table[0] = first.to_le_bytes();
-            table[MEMBER] = ((counters as u64) << 32).to_le_bytes();
-            table[largest_at(counters) - 1] = 5u64.to_le_bytes();
-            if let Some(word) = table.get_mut(disturbed_at(true, counters)) {
-                *word = 3u64.to_le_bytes();
-            }
-            match entries(table.as_flattened()).next() {
-                Some(Entry::Intervals(i)) => (i.counts().last(), i.disturbed()),
-                other => panic!("{other:?}"),
-            }
-        };
-        let words = interval_words(true, counters);
-        assert_eq!(disturbed(words), (Some(5), Some(3)));
-        assert_eq!(disturbed(words - 1), (Some(5), None));
-    }
 
     #[test]
     fn a_long_run_is_small() {

@@ -15,7 +15,7 @@ pub fn encode_left_out(l: &LeftOut, mut put: impl FnMut(usize, u64)) {
         3,
         l.one_in as u64 | (l.throttled as u64) << 32 | (l.short as u64) << 33,
     );
-    put(4, l.team.map_or(0, TeamPlace::word));
+    put(4, l.team.word());
 }
 
 /// The words of such a record with these counts (instead of the record's own), written through `put(word index, value)`: how

@@ -50,10 +50,8 @@ fn listed(text: &str) -> Vec<u64> {
 #[test]
 fn no_line_is_longer_than_the_terminal() {
     let all = [
-        "--callers",
-        "--legend",
-        "--per-thread",
-        "--call-paths",
+        "--show",
+        "callers,legend,per-thread,call-paths",
         "--by",
         "site",
     ];
@@ -74,7 +72,7 @@ fn no_line_is_longer_than_the_terminal() {
             }
         }
     }
-    let text = report(80, &["--legend"]).ok("report").text();
+    let text = report(80, &["--show", "legend"]).ok("report").text();
     let (_, legend) = text.split_once("\nLegend\n").expect("a legend");
     for column in ["share", "imbal.", "limpar", "avg/XU"] {
         assert!(legend.lines().any(|l| l.starts_with(column)), "{legend}");
@@ -163,7 +161,7 @@ fn a_region_is_shown_alone() {
 
 #[test]
 fn callers_are_listed() {
-    let text = report(100, &["--callers"]).ok("report").text();
+    let text = report(100, &["--show", "callers"]).ok("report").text();
     let (_, callers) = text.split_once("\nCallers").expect("a section");
     let mut parallel = callers
         .lines()

@@ -159,7 +159,7 @@ impl Building<'_, '_> {
         });
     }
 
-    /// The end of a taskgroup. Recordings of before may not say where it began, nor do the groups that reductions imply.
+    /// The end of a taskgroup. Where groups begin that reductions imply is not on record.
     fn group(&mut self, at: u32, steps: &mut Vec<Step>, task: &Task) {
         let since = self.of.gathered.groups.get(&at).copied();
         let before = since.map_or(0, |since| task.children.partition_point(|c| c.0 < since));

@@ -2,7 +2,7 @@
 
 use super::{
     BUCKETS, CONTEXT_WORDS, FIRST, Kind, LARGEST, MEMBER, PARTS_WORDS, ROAD, TEAM, UNIT, covered,
-    disturbed_at, histogram_at, interval, interval_words, largest_at,
+    histogram_at, interval, interval_words, largest_at,
 };
 use crate::construct::Construct;
 use crate::record::context::ChainEnd;
@@ -131,12 +131,6 @@ impl Intervals<'_> {
         self.parallel().is_none() && self.team & TeamPlace::INSIDE == 0
     }
 
-    /// How many of them were disturbed ([`Interval::disturbed`](crate::record::Interval)); `None` in tables of older versions.
-    pub fn disturbed(&self) -> Option<u64> {
-        let at = disturbed_at(self.construct.is_xu(), self.counters);
-        (self.words.0.len() > at).then(|| self.words.get(at))
-    }
-
     /// Exclusive counts, one per counter.
     pub fn counts(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         (0..self.counters).map(|at| self.words.get(interval::COUNTS + at))
@@ -257,10 +251,8 @@ fn parse(first: u64, entry: &[[u8; 8]]) -> Option<Entry<'_>> {
     Some(match Kind::from_number(first as u8)? {
         Kind::Intervals => {
             let counters = (member >> 32) as usize;
-            let words_with_marks = interval_words(construct.is_xu(), counters);
-            let words_without = disturbed_at(construct.is_xu(), counters);
-            if counters > MAX_COUNTERS || ![words_with_marks, words_without].contains(&entry.len())
-            {
+            let len = interval_words(construct.is_xu(), counters);
+            if counters > MAX_COUNTERS || entry.len() != len {
                 return None;
             }
             Entry::Intervals(Intervals {
