@@ -19,6 +19,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Variable with libraries that watch the loader.
@@ -27,6 +28,10 @@ pub(crate) const AUDIT: &str = "LD_AUDIT";
 const SELECTION: &str = "selection";
 /// Beginning of the names of files with the paths of those that use OpenMP and of which nothing is selected.
 const LEFT_OUT: &str = "left-out-";
+/// Beginning of the names of files that say how long the program waited for a copy.
+const WAITED: &str = "waited-";
+/// Waits that are worth saying.
+const LONG: Duration = Duration::from_secs(1);
 /// File that says: copies hand over other values, and record nothing.
 const TUNED: &str = "tuned";
 
@@ -123,7 +128,8 @@ impl Libraries {
         for file in files {
             let Ok(m) = file.metadata() else { continue };
             let key = library_key(m.dev(), m.ino(), m.size(), m.mtime(), m.mtime_nsec());
-            let _ = decide(self.folder.path(), &key, file); // else the process asks
+            // Else the process asks.
+            let _ = decide(self.folder.path(), &key, file, Progress::default());
         }
     }
 
@@ -153,7 +159,13 @@ impl Libraries {
 
     /// Why files that use OpenMP have no patched copy: a line each.
     pub(crate) fn refusals(&self) -> Vec<String> {
-        self.texts(|name| name.contains('-') && !name.starts_with(LEFT_OUT))
+        let is_other = |name: &str| [LEFT_OUT, WAITED].iter().any(|b| name.starts_with(b));
+        self.texts(|name| name.contains('-') && !is_other(name))
+    }
+
+    /// For what copies the program waited long: a line each.
+    pub(crate) fn waits(&self) -> Vec<String> {
+        self.texts(|name| name.starts_with(WAITED))
     }
 
     /// Files that use OpenMP, and of which nothing is selected.
@@ -183,9 +195,9 @@ impl Libraries {
 
 /// Decides about a file, for `ompfuse patch-cached`: puts a link to its patched copy, or the reason why there is none, into
 /// the folder.
-pub(crate) fn decide(folder: &Path, key: &str, file: &Path) -> Result<()> {
+pub(crate) fn decide(folder: &Path, key: &str, file: &Path, progress: Progress<'_>) -> Result<()> {
     let place = folder.join(key);
-    match patched(folder, key, file) {
+    match patched(folder, key, file, progress) {
         Ok(Some(copy)) => match symlink(copy, &place) {
             // Another process has asked at the same time.
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
@@ -196,8 +208,30 @@ pub(crate) fn decide(folder: &Path, key: &str, file: &Path) -> Result<()> {
     }
 }
 
+/// Leaves word that the program has waited so long for a file's copy, if that is worth saying.
+pub(crate) fn note_wait(folder: &Path, key: &str, file: &Path, waited: Duration) -> Result<()> {
+    if waited < LONG {
+        return Ok(());
+    }
+    let line = format!(
+        "the program waited {:.1} s while {} was patched, which is in its time if it had begun; the copy is kept: record once more",
+        waited.as_secs_f64(),
+        file.display()
+    );
+    atomic::write(
+        &folder.join(format!("{WAITED}{key}")),
+        line.as_bytes(),
+        0o600,
+    )
+}
+
 /// The patched copy; `None` for a file without anything to patch.
-fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
+fn patched(
+    folder: &Path,
+    key: &str,
+    file: &Path,
+    progress: Progress<'_>,
+) -> Result<Option<PathBuf>> {
     let metadata = file
         .metadata()
         .with_context(|| format!("cannot examine {}", file.display()))?;
@@ -235,7 +269,8 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
             functions: wanted.as_ref(),
             calls: selection.calls,
         };
-        let scan = binary::scan(&file, bytes, &debug, besides, false, Progress::default())
+        let of_scan = progress.part(binary::OF_SCAN);
+        let scan = binary::scan(&file, bytes, &debug, besides, false, of_scan)
             .inspect_err(|e| nothing = binary::has_nothing(e))?;
         if binary::unprobed(&scan).is_some_and(|lost| lost.lost() == 0) {
             nothing = true; // what is left needs no probe: questions, settings
@@ -244,7 +279,7 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
         match selection.for_library(&scan.binary.path, &scan.sites) {
             Some(own) if !scan.sites.is_empty() && !own.leaves_out(&scan.binary.path) => {
                 let plan = binary::plan(bytes, scan, &own, is_tuned)?;
-                Ok(move |file: &mut File| binary::write(bytes, &plan, file, Progress::default()))
+                Ok(move |file: &mut File| binary::write(bytes, &plan, file, progress))
             }
             _ => {
                 nothing = true;
@@ -303,8 +338,15 @@ mod tests {
         std::fs::write(&text, "no ELF").unwrap();
         let m = text.metadata().unwrap();
         let key = library_key(m.dev(), m.ino(), m.size(), m.mtime(), m.mtime_nsec());
-        decide(folder, &key, &text).unwrap();
-        decide(folder, "0-0-0-0.0", &text).unwrap();
+        decide(folder, &key, &text, Progress::default()).unwrap();
+        decide(folder, "0-0-0-0.0", &text, Progress::default()).unwrap();
+        // That the program waited is no reason.
+        note_wait(folder, &key, &text, Duration::from_millis(900)).unwrap();
+        assert!(libraries.waits().is_empty());
+        note_wait(folder, &key, &text, Duration::from_millis(40_040)).unwrap();
+        let waits = libraries.waits();
+        assert_eq!(waits.len(), 1);
+        assert!(waits[0].contains("waited 40.0 s while"), "{waits:?}");
         let refusals = libraries.refusals();
         assert_eq!(refusals.len(), 2, "{refusals:?}");
         assert!(refusals.iter().any(|r| r.contains("has changed meanwhile")));

@@ -1,8 +1,9 @@
 //! `ompfuse patch-cached`: what the auditing library in a recorded process asks for.
 
-use crate::{libraries, memory};
+use crate::{libraries, memory, progress};
 use anyhow::Result;
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// Patch a library that a recorded program loads; for the auditing library only
 #[derive(Debug, clap::Args)]
@@ -17,5 +18,11 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     memory::give_back();
-    libraries::decide(&args.folder, &args.key, &args.file)
+    let begin = Instant::now();
+    // The program stands still meanwhile: its terminal shows why.
+    let bar = progress::whole("patching a library");
+    let decided = libraries::decide(&args.folder, &args.key, &args.file, bar.progress());
+    drop(bar);
+    libraries::note_wait(&args.folder, &args.key, &args.file, begin.elapsed())?;
+    decided
 }

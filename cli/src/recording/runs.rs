@@ -272,6 +272,11 @@ impl Recorder<'_> {
             remark(patched(&module));
             self.program.modules.push(module);
         }
+        for wait in self.prepared.libraries.waits() {
+            if self.told.insert(wait.clone()) {
+                note(wait);
+            }
+        }
         for reason in self.prepared.libraries.refusals() {
             if self.told.insert(reason.clone()) {
                 note(reason);

@@ -31,6 +31,8 @@ pub(super) struct Rec {
     pub(super) own: u64,
     /// [`Interval::disturbed`].
     pub(super) disturbed: bool,
+    /// Waiting in what is inside it on its thread, and tasks that were executed meanwhile.
+    pub(super) waited: u64,
     /// The first interval inside it on its thread, or [`NONE`].
     pub(super) child: u32,
     /// The next one beside it inside of the same one, or [`NONE`].
@@ -40,6 +42,23 @@ pub(super) struct Rec {
 impl Rec {
     pub(super) fn len(&self) -> u64 {
         self.t1.saturating_sub(self.t0)
+    }
+
+    /// How long it is without the waiting in it, and without tasks that were executed meanwhile.
+    pub(super) fn busy(&self) -> u64 {
+        self.len().saturating_sub(self.waited)
+    }
+
+    /// What it adds to [`Rec::waited`] of what is around it.
+    fn waiting(&self) -> u64 {
+        let own = match self.construct {
+            // What was executed in a creation or a wait is another unit's.
+            Construct::Task => return self.len(),
+            c if c.is_wait() => self.own,
+            c if c.is_exclusive() => self.extent.min(self.own),
+            _ => 0,
+        };
+        own.saturating_add(self.waited)
     }
 }
 
@@ -89,8 +108,13 @@ pub(super) fn gather(
     columns: [Option<usize>; 2],
     most: usize,
 ) -> Gathered {
-    let mut gathered = Gathered::default();
-    let mut index = NodeIndex::new(process.bytes / 24);
+    // A record has 24 bytes at least. Room that isn't used takes no memory, and vectors that grow leave holes in it.
+    let room = process.bytes / 24;
+    let mut gathered = Gathered {
+        recs: Vec::with_capacity(room.min(most)),
+        ..Gathered::default()
+    };
+    let mut index = NodeIndex::new(room);
     let mut parents: Vec<u64> = vec![];
     let records: Vec<_> = (process.threads.iter())
         .map(|t| t.found.file.records())
@@ -111,7 +135,7 @@ pub(super) fn gather(
         }
     };
     // Numbers of nodes are kept until all nodes are known.
-    let mut wanted: Vec<[u64; 2]> = vec![];
+    let mut wanted: Vec<[u64; 2]> = Vec::with_capacity(room.min(most));
     let mut fetches: Vec<(u64, u64, u64)> = vec![];
     let mut pending = Pending::new(records.len());
     let mut merge = Merge::new(records.into_iter(), |thread, record| {
@@ -142,7 +166,7 @@ pub(super) fn gather(
             gathered.counts.push(counts);
         }
         let at = gathered.recs.len() as u32;
-        let child = adopt(&mut gathered.recs, &mut open[thread], i.t0);
+        let (child, waited) = adopt(&mut gathered.recs, &mut open[thread], i.t0);
         open[thread].push(at);
         gathered.points.extend(point.map(|point| (at, point)));
         let of = pending.wait(thread, &i);
@@ -162,6 +186,7 @@ pub(super) fn gather(
             t1: i.t1,
             own: i.own_ticks,
             disturbed: i.disturbed,
+            waited,
             child,
             next: NONE,
         });
@@ -187,9 +212,10 @@ pub(super) fn gather(
     gathered
 }
 
-/// Takes what is inside an interval that began then: a thread's intervals come in the order of their ends.
-fn adopt(recs: &mut [Rec], open: &mut Vec<u32>, t0: u64) -> u32 {
-    let mut first = NONE;
+/// Takes what is inside an interval that began then: a thread's intervals come in the order of their ends. The first of it, and
+/// [`Rec::waited`].
+fn adopt(recs: &mut [Rec], open: &mut Vec<u32>, t0: u64) -> (u32, u64) {
+    let (mut first, mut waited) = (NONE, 0u64);
     while let Some(&last) = open.last() {
         let rec = &mut recs[last as usize];
         // What took no time and ended just then came before it.
@@ -198,9 +224,10 @@ fn adopt(recs: &mut [Rec], open: &mut Vec<u32>, t0: u64) -> u32 {
         }
         rec.next = first;
         first = last;
+        waited = waited.saturating_add(rec.waiting());
         open.pop();
     }
-    first
+    (first, waited)
 }
 
 fn counts(
@@ -247,28 +274,6 @@ impl Gathered {
             recs: &self.recs,
             at: self.recs[rec as usize].child,
         }
-    }
-
-    /// How long an interval is without the waiting in it, and without tasks that were executed meanwhile.
-    pub(super) fn busy(&self, at: u32) -> u64 {
-        let rec = &self.recs[at as usize];
-        let (mut waited, mut open) = (0, vec![]);
-        open.extend(self.inside(at));
-        while let Some(at) = open.pop() {
-            let inside = &self.recs[at as usize];
-            match inside.construct {
-                // What was executed in a creation or a wait is another unit's.
-                Construct::Task => {
-                    waited += inside.len();
-                    continue;
-                }
-                c if c.is_wait() => waited += inside.own,
-                c if c.is_exclusive() => waited += inside.extent.min(inside.own),
-                _ => {}
-            }
-            open.extend(self.inside(at));
-        }
-        rec.len().saturating_sub(waited)
     }
 
     /// The outermost region that an interval belongs to, or [`NONE`].

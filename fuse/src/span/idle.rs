@@ -13,8 +13,11 @@ use super::graph::{Graph, Kind};
 use super::result::NoTask;
 use crate::run::nodes::NONE;
 use lanes::{Doing, Lanes};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use tasks::{Counts, Tasks};
+
+pub(super) use lanes::Creations;
 
 /// Waiting for one reason, in ticks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,29 +63,57 @@ enum Event {
     Awaits(u32),
 }
 
-/// A team's execution of a region.
+/// An execution of an outermost region.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Execution<'g> {
     pub(super) gathered: &'g Gathered,
     pub(super) graph: &'g Graph,
-    /// The team's number in the graph.
-    pub(super) team: u32,
-    /// The region's interval.
-    pub(super) fork: u32,
-    /// Tasks of the outermost region, by begin.
+    /// Its tasks, by begin.
     pub(super) instances: &'g [u32],
+    /// Of the process.
+    pub(super) creations: &'g Creations,
 }
 
-/// Adds an execution's waits.
-pub(super) fn add(of: Execution<'_>, idle: &mut Idle) {
-    let is_of_team = |s: &&super::graph::Strand| s.kind == Kind::Task && s.team == of.team;
-    if !of.graph.strands.iter().any(|s| is_of_team(&s)) {
+/// A team of it.
+#[derive(Debug, Clone, Copy)]
+struct Team {
+    /// Its number in the graph.
+    number: u32,
+    /// The interval of the region that it executes.
+    fork: u32,
+}
+
+/// Adds the waits of an execution and of those inside it. `forks`: intervals of their regions; `idle`: by the region's record's site. Each
+/// task is looked at with its own team only.
+pub(super) fn add(of: Execution<'_>, forks: &[u32], idle: &mut BTreeMap<u32, Idle>) {
+    if !of.graph.strands.iter().any(|s| s.kind == Kind::Task) {
         return;
     }
-    let mut events: Vec<(u64, Event)> = vec![];
+    let recs = &of.gathered.recs;
+    let forks: FxHashMap<u32, u32> = (forks.iter())
+        .map(|&fork| (recs[fork as usize].node, fork))
+        .collect();
     let tasks = Tasks::new(of);
-    tasks.events(&mut events);
-    let lanes = Lanes::new(of, &tasks, &mut events);
+    let mut counts = Counts::new(of.graph.strands.len());
+    for (number, these) in tasks.by_team() {
+        let first = of.graph.teams[number as usize].members.first();
+        let part = first.map(|&member| of.graph.strands[member as usize].rec);
+        let part = part.and_then(|part| recs.get(part as usize));
+        let Some(&fork) = part.and_then(|part| forks.get(&part.parent)) else {
+            continue;
+        };
+        let idle = idle.entry(recs[fork as usize].site).or_default();
+        counts.begin(number);
+        of_team(&tasks, Team { number, fork }, these, &mut counts, idle);
+    }
+}
+
+/// Adds a team's waits. `these`: its tasks.
+fn of_team(tasks: &Tasks<'_>, team: Team, these: &[u32], counts: &mut Counts, idle: &mut Idle) {
+    let of = tasks.of;
+    let mut events: Vec<(u64, Event)> = vec![];
+    tasks.events(these, &mut events);
+    let lanes = Lanes::new(of, team, tasks, &mut events);
     for wait in lanes.waits.iter().filter(|w| w.single != NONE) {
         if let Some(site) = wait.site {
             *idle.single.entry((site, wait.single)).or_default() += 1;
@@ -91,11 +122,11 @@ pub(super) fn add(of: Execution<'_>, idle: &mut Idle) {
     // Of what happens at once on a thread the last counts.
     events.sort_by_key(|e| e.0);
     let mut sweep = Sweep {
-        counts: Counts::new(of.graph.strands.len()),
+        counts,
         doing: vec![Doing::Nothing; lanes.threads],
         open: vec![],
         of,
-        tasks: &tasks,
+        tasks,
         lanes: &lanes,
     };
     let mut now = 0;
@@ -112,7 +143,7 @@ struct Sweep<'g> {
     of: Execution<'g>,
     tasks: &'g Tasks<'g>,
     lanes: &'g Lanes,
-    counts: Counts,
+    counts: &'g mut Counts,
     doing: Vec<Doing>,
     /// Waits for a single task.
     open: Vec<u32>,

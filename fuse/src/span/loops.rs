@@ -59,7 +59,7 @@ impl Loops {
                 ..Execution::default()
             });
             let counts = gathered.counts.get(at as usize).copied();
-            let time = gathered.busy(at);
+            let time = rec.busy();
             execution.add(rec, time, counts.unwrap_or_default(), is_sections);
         }
         for (node, key) in &key_of {

@@ -28,10 +28,15 @@ const MATTERS: f64 = 0.05;
 
 /// Larger graphs are not played: it would take longer than all else.
 const MOST_STEPS: usize = 4_000_000;
+/// Nor are those whose largest team has more steps. Some four lists of them are in memory at once, 16 bytes each.
+const MOST_OF_TEAM: usize = 2_000_000;
 
 /// Of a graph with `team` threads. `around`: forking and joining, in ticks. `None`: it can't be told.
 pub(super) fn outlook(graph: &Graph, team: u32, around: u64) -> Option<Outlook> {
-    if graph.teams.len() > 1 || graph.steps.len() > MOST_STEPS {
+    if graph.teams.len() > 1
+        || graph.steps.len() > MOST_STEPS
+        || of_largest_team(graph) > MOST_OF_TEAM
+    {
         return None;
     }
     let mut outlook = Outlook {
@@ -63,4 +68,15 @@ pub(super) fn outlook(graph: &Graph, team: u32, around: u64) -> Option<Outlook> 
         });
     }
     Some(outlook)
+}
+
+/// Steps of the members of the largest team that is looked at.
+fn of_largest_team(graph: &Graph) -> usize {
+    let members = graph.teams.iter().flat_map(|t| &t.members);
+    let steps = |&member: &u32| {
+        let strand = &graph.strands[member as usize];
+        (strand.end - strand.first) as usize
+    };
+    let longest = members.map(steps).max().unwrap_or(0);
+    longest.saturating_mul(TEAMS[TEAMS.len() - 1] as usize)
 }

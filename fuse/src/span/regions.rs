@@ -2,7 +2,7 @@
 
 use super::gather::{Gathered, gather};
 use super::graph::{Builder, Graph, Play, critical, play};
-use super::idle::{self, Execution};
+use super::idle::{self, Creations, Execution};
 use super::loops::Loops;
 use super::outlook::{Between, outlook};
 use super::phases::{self, Waits};
@@ -58,6 +58,7 @@ pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> A
         let process = Process {
             places: places(process, &gathered, &known),
             clock: process.clock,
+            creations: Creations::of(&gathered),
             gathered: &gathered,
             summary,
         };
@@ -92,6 +93,7 @@ struct Process<'g> {
     summary: &'g Summary,
     places: HashMap<u32, u32>,
     clock: Clock,
+    creations: Creations,
 }
 
 /// What is summed up of a region's place in ticks.
@@ -256,7 +258,13 @@ impl Process<'_> {
         graph.children_only = self.is_libgomp();
         self.play(&graph, ticks, work);
         instances.sort_by_key(|&at| gathered.recs[at as usize].t0);
-        self.idle(&graph, &forks, &instances, ticks);
+        let execution = Execution {
+            gathered,
+            graph: &graph,
+            instances: &instances,
+            creations: &self.creations,
+        };
+        idle::add(execution, &forks, &mut ticks.idle);
         for fork in forks {
             let rec = &gathered.recs[fork as usize];
             let parts = parts_of.get(&rec.node).map_or(&[][..], Vec::as_slice);
@@ -326,28 +334,6 @@ impl Process<'_> {
             let site = self.gathered.recs[rec as usize].site;
             let (all, units) = ticks.path.entry(site).or_default();
             (*all, *units) = (all.saturating_add(on_path), *units + 1);
-        }
-    }
-
-    /// Why threads of an execution, and of those inside it, had no tasks.
-    fn idle(&self, graph: &Graph, forks: &[u32], instances: &[u32], ticks: &mut Ticks) {
-        let recs = &self.gathered.recs;
-        for (team, of) in (0..).zip(&graph.teams) {
-            let part = of.members.first().map(|&m| graph.strands[m as usize].rec);
-            let part = part.and_then(|rec| recs.get(rec as usize));
-            let is_it = |fork: &&u32| part.is_some_and(|p| p.parent == recs[**fork as usize].node);
-            let Some(&fork) = forks.iter().find(is_it) else {
-                continue;
-            };
-            let execution = Execution {
-                gathered: self.gathered,
-                graph,
-                team,
-                fork,
-                instances,
-            };
-            let idle = ticks.idle.entry(recs[fork as usize].site).or_default();
-            idle::add(execution, idle);
         }
     }
 

@@ -413,7 +413,7 @@ pub enum Silent {
     Uneven,
     /// How many ranges a loop has, or how many tasks a taskloop, depends on the number of threads, and in what way is not on record.
     ByThreads,
-    /// The region has regions inside it, or threads that come to different barriers.
+    /// The region has regions inside it, or threads that come to different barriers, or an execution that is too large to be played.
     Shape,
     /// Tasks, ranges or whole loops are so short that handing them out and waiting for all threads counts; how long that takes depends on
     /// the threads.

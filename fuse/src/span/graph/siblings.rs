@@ -55,7 +55,8 @@ impl Siblings {
                 tasks: vec![],
                 before: all.clone(),
             });
-            if group.tasks.contains(&task) {
+            // Tasks come in the order of their creation.
+            if group.tasks.last() == Some(&task) {
                 // Named twice: who writes it has it alone.
                 if access == Access::Out && group.access != Access::Out {
                     group

@@ -1,7 +1,7 @@
 //! What each thread of a team does, from when on.
 
 use super::tasks::Tasks;
-use super::{Event, Execution};
+use super::{Event, Execution, Team};
 use crate::run::nodes::NONE;
 use crate::span::gather::{Gathered, Rec};
 use ompfuse_format::Construct;
@@ -86,8 +86,7 @@ struct Walk<'a, 'g> {
     tasks: &'a Tasks<'g>,
     events: &'a mut Vec<(u64, Event)>,
     waits: Vec<Wait>,
-    /// By task's node, or by region's and thread: the last creation, and of tasks of what place.
-    last: FxHashMap<(u32, u16), (u64, u32)>,
+    fork: u32,
     /// By strand, when it waited last.
     waited: FxHashMap<u32, u64>,
     thread: u32,
@@ -96,16 +95,17 @@ struct Walk<'a, 'g> {
 impl Lanes {
     pub(super) fn new(
         of: Execution<'_>,
+        team: Team,
         tasks: &Tasks<'_>,
         events: &mut Vec<(u64, Event)>,
     ) -> Lanes {
-        let members = &of.graph.teams[of.team as usize].members;
+        let members = &of.graph.teams[team.number as usize].members;
         let mut walk = Walk {
             of,
             tasks,
             events,
             waits: vec![],
-            last: last_creations(of.gathered),
+            fork: team.fork,
             waited: FxHashMap::default(),
             thread: 0,
         };
@@ -115,7 +115,7 @@ impl Lanes {
             ends.push(walk.member(strand));
         }
         let end = ends.iter().copied().max().unwrap_or(0);
-        let end = end.min(of.gathered.recs[of.fork as usize].t1);
+        let end = end.min(of.gathered.recs[team.fork as usize].t1);
         for thread in 0..members.len() as u32 {
             walk.events.push((end, Event::Does(thread, Doing::Nothing)));
         }
@@ -126,17 +126,26 @@ impl Lanes {
     }
 }
 
-/// By task's node, or by region's and thread.
-fn last_creations(gathered: &Gathered) -> FxHashMap<(u32, u16), (u64, u32)> {
-    let mut last: FxHashMap<(u32, u16), (u64, u32)> = FxHashMap::default();
-    for rec in gathered.recs.iter().filter(|r| r.construct.is_creation()) {
-        let Some(owner) = owner(gathered, rec.parent, rec.thread) else {
-            continue;
-        };
-        let of = last.entry(owner).or_default();
-        *of = (rec.t0, rec.site).max(*of);
+/// The last creation by each task or thread's part of a process, and of tasks of what place: by task's node, or by region's and thread.
+#[derive(Debug, Default)]
+pub(in crate::span) struct Creations(FxHashMap<(u32, u16), (u64, u32)>);
+
+impl Creations {
+    pub(in crate::span) fn of(gathered: &Gathered) -> Creations {
+        let mut last: FxHashMap<(u32, u16), (u64, u32)> = FxHashMap::default();
+        for rec in gathered.recs.iter().filter(|r| r.construct.is_creation()) {
+            let Some(owner) = owner(gathered, rec.parent, rec.thread) else {
+                continue;
+            };
+            let of = last.entry(owner).or_default();
+            *of = (rec.t0, rec.site).max(*of);
+        }
+        Creations(last)
     }
-    last
+
+    fn last(&self, owner: (u32, u16)) -> (u64, u32) {
+        self.0.get(&owner).copied().unwrap_or((0, NONE))
+    }
 }
 
 /// The task or thread's part that a node is in.
@@ -169,7 +178,7 @@ impl Walk<'_, '_> {
                 is_creating: false,
                 is_code: true,
             },
-            last: self.last_of((part.parent, part.thread)),
+            last: self.of.creations.last((part.parent, part.thread)),
             yields: false,
             levels: 0,
         };
@@ -178,7 +187,7 @@ impl Walk<'_, '_> {
         self.does(part.t1, Doing::Waits(wait));
         let instances = self.of.instances;
         let from = instances.partition_point(|&i| recs[i as usize].t0 < part.t1);
-        let fork_end = recs[self.of.fork as usize].t1;
+        let fork_end = recs[self.fork as usize].t1;
         let mut end = part.t1;
         for &task in &instances[from..] {
             let rec = recs[task as usize];
@@ -192,10 +201,6 @@ impl Walk<'_, '_> {
             }
         }
         end
-    }
-
-    fn last_of(&self, owner: (u32, u16)) -> (u64, u32) {
-        self.last.get(&owner).copied().unwrap_or((0, NONE))
     }
 
     fn does(&mut self, at: u64, doing: Doing) {
@@ -295,7 +300,7 @@ impl Walk<'_, '_> {
         };
         busy.strand = strand.unwrap_or(busy.strand);
         (busy.block, busy.is_creating, busy.is_code) = (NONE, false, false);
-        around.last = self.last_of((rec.node, 0));
+        around.last = self.of.creations.last((rec.node, 0));
         self.inside(at, around, None);
     }
 

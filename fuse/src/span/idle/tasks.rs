@@ -28,7 +28,7 @@ struct Task {
     is_disturbed: bool,
 }
 
-/// The tasks of a team, by strand.
+/// The tasks of an execution, by strand.
 #[derive(Debug)]
 pub(super) struct Tasks<'g> {
     pub(super) of: Execution<'g>,
@@ -41,7 +41,15 @@ pub(super) struct Tasks<'g> {
     strands: FxHashMap<u32, u32>,
     /// By strand, addresses that the task has alone.
     excludes: FxHashMap<u32, Vec<u64>>,
-    /// By begin, how long all tasks are that began before.
+    /// By team, those on record.
+    teams: BTreeMap<u32, OfTeam>,
+}
+
+/// Of one team.
+#[derive(Debug, Default)]
+struct OfTeam {
+    tasks: Vec<u32>,
+    /// By begin, how long all its deferred tasks are that began before.
     begun: Vec<(u64, u64)>,
 }
 
@@ -85,7 +93,7 @@ impl<'g> Tasks<'g> {
                 ready: begin,
                 begin,
                 end,
-                is_on_record: strand.team == of.team,
+                is_on_record: true,
                 is_inline: false,
                 is_disturbed,
                 is_detached: depends.is_some_and(|d| d.flags & DETACHED != 0),
@@ -107,9 +115,9 @@ impl<'g> Tasks<'g> {
             children,
             strands: of_node,
             excludes,
-            begun: vec![],
+            teams: BTreeMap::new(),
         };
-        tasks.find_begun();
+        tasks.find_teams();
         tasks.find_ready();
         tasks.find_sizes();
         tasks
@@ -134,16 +142,30 @@ impl<'g> Tasks<'g> {
         }
     }
 
-    fn find_begun(&mut self) {
-        let tasks = self.all.iter().filter(|t| t.is_on_record && !t.is_inline);
-        self.begun = tasks.map(|t| (t.begin, t.end - t.begin)).collect();
-        self.begun.sort_unstable();
-        let mut all = 0u64;
-        for (_, length) in &mut self.begun {
-            let own = std::mem::replace(length, all);
-            all = all.saturating_add(own);
+    fn find_teams(&mut self) {
+        for (at, strand) in (0..).zip(&self.of.graph.strands) {
+            if strand.kind == Kind::Task {
+                let of_team = self.teams.entry(strand.team).or_default();
+                of_team.tasks.push(at);
+            }
         }
-        self.begun.push((u64::MAX, all));
+        for of_team in self.teams.values_mut() {
+            let tasks = of_team.tasks.iter().map(|&at| &self.all[at as usize]);
+            let deferred = tasks.filter(|t| t.is_on_record && !t.is_inline);
+            of_team.begun = deferred.map(|t| (t.begin, t.end - t.begin)).collect();
+            of_team.begun.sort_unstable();
+            let mut all = 0u64;
+            for (_, length) in &mut of_team.begun {
+                let own = std::mem::replace(length, all);
+                all = all.saturating_add(own);
+            }
+            of_team.begun.push((u64::MAX, all));
+        }
+    }
+
+    /// By team its tasks.
+    pub(super) fn by_team(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        self.teams.iter().map(|(team, of)| (*team, &of.tasks[..]))
     }
 
     fn find_sizes(&mut self) {
@@ -160,8 +182,10 @@ impl<'g> Tasks<'g> {
         }
     }
 
-    pub(super) fn events(&self, events: &mut Vec<(u64, Event)>) {
-        for (at, task) in (0..).zip(&self.all) {
+    /// What happens to these tasks.
+    pub(super) fn events(&self, these: &[u32], events: &mut Vec<(u64, Event)>) {
+        for &at in these {
+            let task = &self.all[at as usize];
             if !task.is_on_record {
                 continue;
             }
@@ -212,9 +236,13 @@ impl<'g> Tasks<'g> {
     pub(super) fn is_late(&self, strand: u32) -> bool {
         let task = &self.all[strand as usize];
         let length = task.end - task.begin;
-        let at = |t: u64| self.begun.partition_point(|b| b.0 < t);
+        let team = self.of.graph.strands[strand as usize].team;
+        let Some(OfTeam { begun, .. }) = self.teams.get(&team) else {
+            return false;
+        };
+        let at = |t: u64| begun.partition_point(|b| b.0 < t);
         let (from, to) = (at(task.ready), at(task.begin));
-        let others = self.begun[to].1 - self.begun[from].1;
+        let others = begun[to].1 - begun[from].1;
         let mean = others / (to - from).max(1) as u64;
         to > from && task.begin - task.ready > length / LATE && length > mean + mean / 2
     }
@@ -255,28 +283,42 @@ impl<'g> Tasks<'g> {
     }
 }
 
-/// How many tasks are in which state at an instant.
+/// How many tasks of a team are in which state at an instant.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
+    team: u32,
     /// By site.
     ready: BTreeMap<u32, u64>,
     blocked: BTreeMap<u32, u64>,
     awaiting: BTreeMap<u32, u64>,
     all_ready: u64,
-    /// By strand, children and all descendants that are ready.
-    below: Vec<[u32; 2]>,
+    /// By strand, for which team it is, and children and all descendants that are ready.
+    below: Vec<(u32, [u32; 2])>,
     /// By address, tasks that want it alone, and those that have it.
     wanted: FxHashMap<u64, (u64, u64)>,
+    /// Of all addresses: tasks that want one that another has, and addresses that are wanted and that none has.
+    kept_out: u64,
+    let_in: u64,
     excluding: u32,
 }
 
 impl Counts {
     pub(super) fn new(strands: usize) -> Counts {
         Counts {
-            below: vec![[0; 2]; strands],
+            below: vec![(NONE, [0; 2]); strands],
             excluding: NONE,
             ..Counts::default()
         }
+    }
+
+    /// Begins anew with another team.
+    pub(super) fn begin(&mut self, team: u32) {
+        let below = std::mem::take(&mut self.below);
+        *self = Counts {
+            team,
+            below,
+            ..Counts::new(0)
+        };
     }
 
     pub(super) fn take(&mut self, tasks: &Tasks<'_>, event: Event) {
@@ -309,7 +351,11 @@ impl Counts {
         };
         let above = std::iter::successors(creator(task), |&above| creator(above));
         for (levels, above) in above.take(MOST_LEVELS).enumerate() {
-            let [children, all] = &mut self.below[above as usize];
+            let (team, below) = &mut self.below[above as usize];
+            if *team != self.team {
+                (*team, *below) = (self.team, [0; 2]);
+            }
+            let [children, all] = below;
             if levels == 0 {
                 *children = children.saturating_add_signed(by);
             }
@@ -321,22 +367,18 @@ impl Counts {
         self.excluding = tasks.site(task);
         for &address in tasks.excludes.get(&task).into_iter().flatten() {
             let (wants, has) = self.wanted.entry(address).or_default();
+            self.kept_out -= kept_out(*wants, *has);
+            self.let_in -= let_in(*wants, *has);
             *wants = wants.saturating_add_signed(by[0]);
             *has = has.saturating_add_signed(by[1]);
+            self.kept_out += kept_out(*wants, *has);
+            self.let_in += let_in(*wants, *has);
         }
-    }
-
-    /// Tasks that wait for others to let them in.
-    fn kept_out(&self) -> u64 {
-        let kept = self.wanted.values().filter(|(_, has)| *has > 0);
-        kept.map(|(wants, _)| wants).sum()
     }
 
     /// Tasks that could begin. Of those that exclude each other one could.
     pub(super) fn free(&self) -> u64 {
-        let let_in = self.wanted.values();
-        let let_in = let_in.filter(|(wants, has)| *wants > 0 && *has == 0);
-        self.all_ready + let_in.count() as u64
+        self.all_ready + self.let_in
     }
 
     /// The place of most that could.
@@ -346,7 +388,9 @@ impl Counts {
 
     /// Children and descendants of a strand that could.
     pub(super) fn ready_of(&self, strand: u32) -> [u32; 2] {
-        self.below.get(strand as usize).copied().unwrap_or_default()
+        let below = self.below.get(strand as usize);
+        let below = below.filter(|(team, _)| *team == self.team);
+        below.map_or([0; 2], |(_, below)| *below)
     }
 
     /// The place of most that wait for others.
@@ -361,8 +405,18 @@ impl Counts {
 
     /// The place of tasks that are kept out.
     pub(super) fn excluded(&self) -> Option<u32> {
-        (self.kept_out() > 0).then_some(self.excluding)
+        (self.kept_out > 0).then_some(self.excluding)
     }
+}
+
+/// Tasks that wait for others to let them in.
+fn kept_out(wants: u64, has: u64) -> u64 {
+    if has > 0 { wants } else { 0 }
+}
+
+/// Of tasks that exclude each other one could begin.
+fn let_in(wants: u64, has: u64) -> u64 {
+    u64::from(wants > 0 && has == 0)
 }
 
 fn less(of: &mut BTreeMap<u32, u64>, site: u32) {

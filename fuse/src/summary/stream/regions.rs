@@ -61,6 +61,10 @@ pub(super) struct Region {
     thread: u32,
     /// The fork and its join are on record.
     is_recorded: bool,
+    /// It is among those that have ended.
+    has_ended: bool,
+    /// How many that were forked in it are alive.
+    inner: u32,
     instance: Instance,
     /// The end of what was executed after a thread's part.
     tail_until: i64,
@@ -81,6 +85,8 @@ impl Region {
             around: RegionId::OUTSIDE,
             thread: 0,
             is_recorded: false,
+            has_ended: false,
+            inner: 0,
             instance: Instance::default(),
             tail_until: i64::MIN,
             sums: InRegion::default(),
@@ -147,6 +153,7 @@ impl Regions {
             Some(place) => *place = region,
             None => self.list.push(region),
         }
+        self.list[around.slot as usize].inner += 1;
         // A thread is in one of several regions at a time: those before have ended, on record or not.
         let list = &self.list;
         if let Some(forked) = self.forked.get_mut(thread as usize) {
@@ -173,7 +180,11 @@ impl Regions {
         }
     }
 
+    /// It may have ended before, since another one was forked behind it: the next one's node is read before the end of this one.
     fn end(&mut self, id: RegionId) {
+        if std::mem::replace(&mut self.list[id.slot as usize].has_ended, true) {
+            return;
+        }
         self.ended.push_back(id.slot);
         if self.ended.len() > WAITING
             && let Some(slot) = self.ended.pop_front()
@@ -282,17 +293,23 @@ impl Regions {
 
     /// An execution becomes sums.
     fn give_up(&mut self, slot: u32) {
-        let region = &mut self.list[slot as usize];
+        let region = &self.list[slot as usize];
         if !region.is_alive {
             return;
         }
+        let generation = region.generation;
+        let id = RegionId { slot, generation };
+        if region.inner > 0 {
+            self.give_up_inner(id);
+        }
+        let region = &mut self.list[slot as usize];
         region.is_alive = false;
         let (site, path) = (region.site, region.path);
         let (around, is_recorded) = (region.around, region.is_recorded);
         let mut inside = std::mem::take(&mut region.inside);
         let mut sums = std::mem::take(&mut region.sums);
         let instance = std::mem::take(&mut region.instance);
-        let (thread, generation) = (region.thread, region.generation);
+        let thread = region.thread;
         let busiest = match is_recorded && inside.ns() == 0 && instance.is_alone() {
             true => Some(sums.busiest()),
             false => None,
@@ -308,15 +325,28 @@ impl Regions {
             }
         }
         match self.is_alive(around) {
-            true => self.list[around.slot as usize].inside.absorb(inside),
+            true => {
+                let around = &mut self.list[around.slot as usize];
+                around.inside.absorb(inside);
+                around.inner -= 1;
+            }
             // It is in another one, or in what was in none.
             false => self.is_disordered = true,
         }
-        let id = RegionId { slot, generation };
         if let Some(forked) = self.forked.get_mut(thread as usize) {
             forked.open.retain(|r| *r != id);
         }
         self.free.push(slot);
+    }
+
+    /// What was forked in one that has ended has ended, too, though its join is not on record.
+    fn give_up_inner(&mut self, id: RegionId) {
+        let is_inner = |slot: &u32| {
+            let region = &self.list[*slot as usize];
+            region.is_alive && region.around == id
+        };
+        let inner: Vec<u32> = (1..self.list.len() as u32).filter(is_inner).collect();
+        inner.into_iter().for_each(|slot| self.give_up(slot));
     }
 
     fn add(&mut self, instance: &Instance) {

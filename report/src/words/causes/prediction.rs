@@ -114,7 +114,9 @@ pub fn why(silent: Silent) -> &'static str {
             "a loop's ranges would be divided, whose iterations may take different times"
         }
         Silent::ByThreads => "how many ranges or tasks there are depends on the number of threads",
-        Silent::Shape => "regions are inside each other, or threads come to different barriers",
+        Silent::Shape => {
+            "regions are inside each other, threads come to different barriers, or one execution is too large to be played"
+        }
         Silent::SmallUnits => {
             "tasks, ranges or loops are so short that handing them out counts, which depends on the threads"
         }
