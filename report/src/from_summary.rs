@@ -19,7 +19,7 @@ mod region;
 mod running;
 mod times;
 mod transfer;
-mod uncounted;
+pub(crate) mod uncounted;
 
 use crate::causes;
 use crate::model::{

@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct ProbeTime {
     /// Time in seconds, the sum of all threads.
     pub estimated_s: f64,
-    /// Share of the processes' processor time, from 0 to 1; or of the threads' time if that is not known.
+    /// Processor time of the processes, in seconds; or the threads' time if that is not known. 0 in older reports.
+    #[serde(default)]
+    pub of_s: f64,
+    /// `estimated_s` as a share of `of_s`, from 0 to 1.
     pub share: f64,
     /// Cost of one interval's probes, in seconds.
     pub interval_s: f64,
