@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(super) fn functions(summary: &Summary, regions: &[Region], ids: &[u32]) -> Vec<UncountedCode> {
     let known: BTreeSet<u32> = regions.iter().map(|r| r.id).collect();
     let told = |module: &ModuleSummary, function: &Uncounted| {
-        let name = module.build_id.as_deref().unwrap_or(&module.path);
+        let name = module.key();
         let is_in = |id: u32| function.sites.binary_search(&id).is_ok();
         let sites = summary.sites.iter().zip(ids);
         let inside = sites.filter(|(site, _)| site.module == name && site.id.is_some_and(is_in));
