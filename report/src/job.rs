@@ -13,6 +13,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
+pub use sum::worse;
 pub use summary::{MOST_BYTES, condensed, rows};
 
 use crate::clocks::aligned;
@@ -254,7 +255,6 @@ fn set_times(report: &mut Report) {
     report.available_s = available;
     report.losses_of_s = available;
     report.lost_s = report.lost_s.filter(|_| available.is_some());
-    report.lifetime_s = None;
     report.parallel_s = None;
     report.coverage = None;
     report.serial_share = None;
@@ -262,6 +262,8 @@ fn set_times(report: &mut Report) {
     for region in &mut report.regions {
         let known = available.filter(|&s| s > 0.0);
         region.of_available = known.map_or(region.share, |s| region.time_s / s);
+        let probes = report.probes.as_ref().zip(region.probes_estimated_s);
+        region.probes_share = probes.and_then(|(all, estimated_s)| all.share_of(estimated_s));
     }
 }
 

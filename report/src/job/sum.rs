@@ -22,7 +22,6 @@ pub(super) fn add(first: &mut Report, other: Report) {
         host: _,
         strategy: _,
         // Follow from the account.
-        lifetime_s: _,
         available_s: _,
         parallel_s: _,
         coverage: _,
@@ -50,6 +49,7 @@ pub(super) fn add(first: &mut Report, other: Report) {
         tried: _,
         threads,
         duration_s,
+        lifetime_s,
         xus,
         runs,
         thread_time_s,
@@ -62,6 +62,7 @@ pub(super) fn add(first: &mut Report, other: Report) {
     } = other;
     first.threads += threads;
     first.duration_s = most(first.duration_s, duration_s);
+    first.lifetime_s = most(first.lifetime_s, lifetime_s);
     first.xus += xus;
     first.thread_time_s += thread_time_s;
     first.lost_s = all(first.lost_s, lost_s);
@@ -127,7 +128,7 @@ fn add_run(first: &mut RunInfo, other: RunInfo) {
 }
 
 /// The end that tells most. A launcher ends the others with SIGTERM when one has failed.
-pub(super) fn worse(one: Option<Exit>, other: Option<Exit>) -> Option<Exit> {
+pub fn worse(one: Option<Exit>, other: Option<Exit>) -> Option<Exit> {
     const SIGTERM: i32 = 15;
     let severity = |exit: Option<Exit>| match exit {
         Some(Exit::Code(0)) => (0, 0),

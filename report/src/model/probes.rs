@@ -24,6 +24,13 @@ pub struct ProbeTime {
     pub remedy: Option<FewerProbes>,
 }
 
+impl ProbeTime {
+    /// What the probes of a part took, as a share of the same processor time. `None`: that isn't known.
+    pub(crate) fn share_of(&self, estimated_s: f64) -> Option<f64> {
+        (self.of_s > 0.0).then(|| (estimated_s / self.of_s).min(1.0))
+    }
+}
+
 /// The region with the most probe time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

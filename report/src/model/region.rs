@@ -95,7 +95,7 @@ pub struct Region {
     pub runtime_s: f64,
     /// Estimated time of the region's probes, as in `probes` of the report; null if not measured.
     pub probes_estimated_s: Option<f64>,
-    /// That time as a share of `time_s`, at most 1, as probes are also in the code around the region. Null if not measured.
+    /// That time as a share of the processor time, like `share` of the report's `probes`. Null if not measured.
     pub probes_share: Option<f64>,
     /// Mean own time of a unit; null without units.
     pub xu_mean_s: Option<f64>,

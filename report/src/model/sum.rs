@@ -31,7 +31,7 @@ pub(crate) fn add(to: &mut Region, from: &Region) {
         wait_s,
         runtime_s,
         probes_estimated_s,
-        probes_share: _, // follows from the sum
+        probes_share,
         xu_mean_s: _,
         xu_min_s,
         xu_max_s,
@@ -65,8 +65,7 @@ pub(crate) fn add(to: &mut Region, from: &Region) {
     to.wait_s += wait_s;
     to.runtime_s += runtime_s;
     to.probes_estimated_s = both(to.probes_estimated_s, *probes_estimated_s, |a, b| a + b);
-    let share = |probes: f64| (probes / to.time_s).min(1.0);
-    to.probes_share = to.probes_estimated_s.filter(|_| to.time_s > 0.0).map(share);
+    to.probes_share = both(to.probes_share, *probes_share, |a, b| a + b);
     to.xu_mean_s = xu_s.filter(|_| to.xus > 0).map(|s| s / to.xus as f64);
     to.xu_min_s = both(to.xu_min_s, *xu_min_s, f64::min);
     to.xu_max_s = both(to.xu_max_s, *xu_max_s, f64::max);

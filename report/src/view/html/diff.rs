@@ -104,10 +104,13 @@ fn changes(changes: &[Change]) -> Markup {
 
 /// What a change is shown as: certain and worse, certain and better, or neither.
 fn tone(change: &Change) -> &'static str {
-    match (change.finding, change.change) {
-        (Finding::Changed, Some(by)) if by > 0.0 => "worse",
-        (Finding::Changed, Some(by)) if by < 0.0 => "better",
-        _ => "",
+    let by = change
+        .change
+        .filter(|by| change.finding == Finding::Changed && *by != 0.0);
+    match by.zip(change.quantity.is_better_if_larger()) {
+        Some((by, is_better)) if is_better == (by > 0.0) => "better",
+        Some(_) => "worse",
+        None => "",
     }
 }
 

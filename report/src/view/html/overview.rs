@@ -6,7 +6,7 @@ use super::shares::Shares;
 use crate::model::Report;
 use crate::words::units::{count, percent, seconds};
 use crate::words::verdict::{Verdict, is_without_regions, verdict};
-use crate::words::{self, shell_words};
+use crate::words::{self, head, shell_words};
 use maud::{Markup, html};
 
 /// The section.
@@ -25,9 +25,11 @@ pub(super) fn section(context: &Context<'_>) -> Markup {
             Some(shares) => {
                 p.sub {
                     (seconds(shares.available_s)) " available: "
-                    (shares.threads) @if shares.threads == 1 { " thread" } @else { " threads" }
-                    @if report.account.as_ref().is_some_and(|a| a.processes.len() <= 1) {
-                        " × " (seconds(shares.available_s / shares.threads as f64)) " of the program's own time"
+                    @let threads = head::threads(report);
+                    (threads) @if threads == 1 { " thread" } @else { " threads" }
+                    @match report.account.as_ref().map_or(0, |a| a.processes.len()) {
+                        0 | 1 => { " × " (seconds(shares.available_s / threads as f64)) " of the program's own time" },
+                        n => { " of " (n) " processes, each for as long as its process took" },
                     }
                 }
                 (shares.bar(probes))
@@ -46,8 +48,8 @@ fn command(report: &Report) -> String {
 fn facts(context: &Context<'_>) -> Vec<(&'static str, String)> {
     let report = context.page.report;
     let mut facts = vec![];
-    facts.extend(report.duration_s.map(|s| ("Time", seconds(s))));
-    facts.push(("Threads", report.threads.to_string()));
+    facts.extend(head::own_s(report).map(|s| ("Time", seconds(s))));
+    facts.push(("Threads", head::threads(report).to_string()));
     let processors = report.running.as_ref().and_then(|r| r.processors);
     facts.extend(processors.map(|n| ("Processors", n.to_string())));
     if let Some(mpi) = &report.mpi {
