@@ -62,7 +62,8 @@ pub struct Region {
     pub detail: Option<String>,
     /// Why the region may be more than one construct; null if there is no doubt.
     pub doubt_kind: Option<Doubt>,
-    /// Number of executions. A team's execution counts once. For a task construct: the number of tasks.
+    /// Number of executions. What a team executes together counts once (parallel, loop, sections, scope, barriers; a league of teams
+    /// likewise), and what one thread executes each time (single, master, critical, tasks, calls).
     pub executions: u64,
     /// Number of execution units: ranges, sections or tasks. 0 for constructs without units.
     pub xus: u64,
