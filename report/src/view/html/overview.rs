@@ -13,7 +13,6 @@ use maud::{Markup, html};
 pub(super) fn section(context: &Context<'_>) -> Markup {
     let report = context.page.report;
     let shares = Shares::new(report);
-    let probes = report.probes.as_ref().map(|p| p.estimated_s);
     html! {
         h1 title=(words::recorded_program(report)) { (words::recorded_program(report).rsplit('/').next().unwrap_or_default()) }
         p.command { code { (command(report)) } }
@@ -32,7 +31,7 @@ pub(super) fn section(context: &Context<'_>) -> Markup {
                         n => { " of " (n) " processes, each for as long as its process took" },
                     }
                 }
-                (shares.bar(probes))
+                (shares.bar(report.probes.as_ref()))
             }
             None => p.note { "It can't be divided: the program's time isn't known." }
         }
