@@ -64,6 +64,17 @@ pub struct Unmatched {
     pub example: Option<String>,
 }
 
+impl Unmatched {
+    /// The same with the runs' numbers changed.
+    pub(crate) fn of_runs(self, number: impl Fn(u16) -> u16) -> Unmatched {
+        Unmatched {
+            run: number(self.run),
+            reason: self.reason.with_runs(number),
+            ..self
+        }
+    }
+}
+
 /// Why an XU could not be matched. Runs count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]

@@ -260,6 +260,13 @@ pub struct ThreadColumns {
     pub largest: Vec<u64>,
 }
 
+impl ModuleSummary {
+    /// What tells it apart: its build id, or else its path.
+    pub fn key(&self) -> &str {
+        self.build_id.as_deref().unwrap_or(&self.path)
+    }
+}
+
 impl RunSummary {
     /// Time in which at least one of its processes had own time, in nanoseconds; `None`: nothing is known of them.
     pub fn lifetime_ns(&self) -> Option<u64> {

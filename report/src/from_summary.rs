@@ -19,7 +19,7 @@ mod region;
 mod running;
 mod times;
 mod transfer;
-mod uncounted;
+pub(crate) mod uncounted;
 
 use crate::causes;
 use crate::model::{
@@ -89,6 +89,8 @@ impl Report {
         for Built { region, .. } in &mut regions {
             let known = available_s.filter(|&s| s > 0.0);
             region.of_available = known.map_or(region.share, |s| region.time_s / s);
+            let estimated_s = region.probes_estimated_s;
+            region.probes_share = probes.as_ref().and_then(|p| p.share_of(estimated_s?));
         }
         let matching = summary.matching.as_ref();
         let mut shortcomings = notes::notes(summary);

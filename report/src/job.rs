@@ -4,20 +4,27 @@
 //! sums, extremes, and lists by rank. Times of day are not compared: the ranks' hosts have clocks of their own.
 
 mod account;
+mod listed;
+mod notes;
 mod paths;
 mod regions;
+mod sum;
 mod summary;
+#[cfg(test)]
+mod tests;
 
+pub use sum::worse;
 pub use summary::{MOST_BYTES, condensed, rows};
 
 use crate::clocks::aligned;
 use crate::model::ranks::imbalance;
-use crate::model::{Mpi, Note, ProbeTime, Rank, Report, RunInfo, Running, Serial, UnmatchedXus};
+use crate::model::{Mpi, Note, Rank, Report};
 use account::Accounts;
-use ompfuse_format::run::{Exit, RankState};
+use notes::Notes;
 use paths::Paths;
 use regions::Regions;
 use std::collections::BTreeMap;
+use sum::Common;
 
 /// Why reports are not of one job.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -63,8 +70,10 @@ pub struct Job {
     accounts: Accounts,
     regions: Regions,
     ranks: BTreeMap<u32, (Rank, String)>,
-    /// Notes by kind: the ranks, and what is said of the first.
-    notes: Vec<(Note, Vec<u32>)>,
+    /// The lowest rank of `sum`, which gives what can't be added.
+    lowest: u32,
+    common: Common,
+    notes: Notes,
     /// Folders that can't be read, and why.
     damaged: Vec<(String, String)>,
     /// The call paths, if they are wanted and all ranks have them.
@@ -96,7 +105,8 @@ impl Job {
         };
         self.check(folder, &report, &mpi)?;
         let ranks: Vec<u32> = mpi.ranks.iter().map(|r| r.rank).collect();
-        self.note(&mut report, &ranks);
+        let lowest = ranks.iter().copied().min().unwrap_or(0);
+        self.notes.add(&mut report, &ranks);
         for rank in mpi.ranks {
             let host = (!report.host.is_empty()).then(|| report.host.clone());
             let rank = Rank {
@@ -106,7 +116,10 @@ impl Job {
             };
             self.ranks.insert(rank.rank, (rank, folder.to_owned()));
         }
-        let numbers = self.regions.add(std::mem::take(&mut report.regions));
+        let numbers = self
+            .regions
+            .add(lowest, std::mem::take(&mut report.regions));
+        self.common.take(lowest, ranks.len(), &mut report, &numbers);
         let paths = std::mem::take(&mut report.call_paths);
         self.paths = self.paths.take().filter(|_| !paths.is_empty());
         if let Some(all) = &mut self.paths {
@@ -124,14 +137,20 @@ impl Job {
             missing: vec![],
             ..mpi
         };
-        match &mut self.sum {
-            None => {
-                folder.clone_into(&mut self.first);
-                report.mpi = Some(outline);
-                self.sum = Some(report);
+        report.mpi = Some(outline);
+        without_details(&mut report);
+        self.sum = Some(match self.sum.take() {
+            Some(mut sum) if self.lowest < lowest => {
+                sum::add(&mut sum, report);
+                sum
             }
-            Some(sum) => add(sum, report, &outline),
-        }
+            other => {
+                folder.clone_into(&mut self.first);
+                self.lowest = lowest;
+                other.into_iter().for_each(|sum| sum::add(&mut report, sum));
+                report
+            }
+        });
         Ok(())
     }
 
@@ -163,35 +182,11 @@ impl Job {
         })
     }
 
-    /// Collects what makes a rank's numbers incomplete. That other ranks are missing is no news here.
-    fn note(&mut self, report: &mut Report, ranks: &[u32]) {
-        let ended = report.runs.first().and_then(|r| r.exit);
-        let ended = ended.filter(|exit| *exit != Exit::Code(0));
-        if let (Some(exit), [rank]) = (ended, ranks) {
-            let state = RankState::Ended(exit);
-            self.notes.push((Note::Rank { rank: *rank, state }, vec![]));
-        }
-        for note in std::mem::take(&mut report.shortcomings) {
-            if matches!(note, Note::RanksSilent { .. } | Note::RanksMissing { .. }) {
-                continue;
-            }
-            if matches!(note, Note::Rank { .. }) {
-                self.notes.push((note, vec![]));
-                continue;
-            }
-            let same = |(known, _): &&mut (Note, Vec<u32>)| known.is_like(&note);
-            match self.notes.iter_mut().find(same) {
-                Some((_, known)) => known.extend(ranks),
-                None => self.notes.push((note, ranks.to_vec())),
-            }
-        }
-    }
-
     /// The report of all. `name`: what the user calls the job.
     ///
     /// # Errors
     /// [`JobError`] if no rank was added.
-    pub fn finish(self, name: &str) -> Result<Report, JobError> {
+    pub fn finish(mut self, name: &str) -> Result<Report, JobError> {
         let Some(mut report) = self.sum else {
             let (folder, reason) = self.damaged.into_iter().next().unwrap_or_default();
             return Err(JobError::Nothing(format!("{folder}: {reason}")));
@@ -200,6 +195,7 @@ impl Job {
         let missing: Vec<u32> = (0..size.unwrap_or(0))
             .filter(|r| !self.ranks.contains_key(r))
             .collect();
+        self.damaged.sort();
         for (folder, reason) in self.damaged {
             let note = Note::RankUnreadable { folder, reason };
             report.shortcomings.push(note);
@@ -210,12 +206,13 @@ impl Job {
                 of: size.unwrap_or(0),
             });
         }
-        report.shortcomings.extend(at_ranks(self.notes));
+        report.shortcomings.extend(self.notes.finish());
         let ranks: Vec<Rank> = self.ranks.into_values().map(|(rank, _)| rank).collect();
         let thread_s = report.thread_time_s;
         let all = ranks.iter().map(|r| r.rank).collect();
         let (regions, numbers) = self.regions.finish(thread_s, &all);
         report.regions = regions;
+        self.common.give(&mut report, &numbers, ranks.len());
         let paths = self.paths.map(|p| p.finish(|id| numbers.get(&id).copied()));
         report.call_paths = paths.unwrap_or_default();
         let host = |rank: Option<u32>| {
@@ -258,7 +255,6 @@ fn set_times(report: &mut Report) {
     report.available_s = available;
     report.losses_of_s = available;
     report.lost_s = report.lost_s.filter(|_| available.is_some());
-    report.lifetime_s = None;
     report.parallel_s = None;
     report.coverage = None;
     report.serial_share = None;
@@ -266,140 +262,19 @@ fn set_times(report: &mut Report) {
     for region in &mut report.regions {
         let known = available.filter(|&s| s > 0.0);
         region.of_available = known.map_or(region.share, |s| region.time_s / s);
+        let probes = report.probes.as_ref().zip(region.probes_estimated_s);
+        region.probes_share = probes.and_then(|(all, estimated_s)| all.share_of(estimated_s));
     }
 }
 
-/// Most notes about single ranks that are told one by one.
-const MOST_ENDS: usize = 20;
-
-fn at_ranks(notes: Vec<(Note, Vec<u32>)>) -> Vec<Note> {
-    let (ends, others): (Vec<_>, Vec<_>) = notes.into_iter().partition(|(_, r)| r.is_empty());
-    let more = ends
-        .iter()
-        .skip(MOST_ENDS)
-        .filter_map(|(note, _)| match note {
-            Note::Rank { rank, .. } => Some(*rank),
-            _ => None,
-        });
-    let more: Vec<u32> = more.collect();
-    let first = ends.get(MOST_ENDS).map(|(note, _)| note.clone());
-    let mut told: Vec<Note> = ends.into_iter().take(MOST_ENDS).map(|(n, _)| n).collect();
-    let folded = first.map(|note| (note, more));
-    told.extend(
-        folded
-            .into_iter()
-            .chain(others)
-            .map(|(note, ranks)| Note::AtRanks {
-                ranks,
-                note: Box::new(note),
-            }),
-    );
-    told
-}
-
-/// Adds what has neither ranks nor regions.
-fn add(sum: &mut Report, more: Report, mpi: &Mpi) {
-    sum.threads += more.threads;
-    sum.duration_s = sum.duration_s.zip(more.duration_s).map(|(a, b)| a.max(b));
-    sum.xus += more.xus;
-    sum.thread_time_s += more.thread_time_s;
-    sum.lost_s = sum.lost_s.zip(more.lost_s).map(|(a, b)| a + b);
-    sum.lost_is_least |= more.lost_is_least;
-    for (run, other) in sum.runs.iter_mut().zip(&more.runs) {
-        add_run(run, other);
-    }
-    for module in more.modules {
-        if !sum.modules.contains(&module) {
-            sum.modules.push(module);
-        }
-    }
-    add_serial(&mut sum.serial, &more.serial);
-    sum.probes = sum
-        .probes
-        .take()
-        .zip(more.probes)
-        .map(|(a, b)| probes(&a, &b));
-    sum.running = sum
-        .running
-        .take()
-        .zip(more.running)
-        .map(|(a, b)| running(&a, &b));
-    for unmatched in more.unmatched {
-        let name = |u: &UnmatchedXus| (u.run, u.name.clone(), u.kind, u.because);
-        let same = |u: &&mut UnmatchedXus| name(u) == name(&unmatched);
-        match sum.unmatched.iter_mut().find(same) {
-            Some(known) => known.count += unmatched.count,
-            None => sum.unmatched.push(unmatched),
-        }
-    }
-    if let Some(known) = &mut sum.mpi {
-        known.serial_s += mpi.serial_s;
-        known.parallel_s += mpi.parallel_s;
-    }
-}
-
-fn add_run(sum: &mut RunInfo, more: &RunInfo) {
-    sum.duration_s = sum.duration_s.zip(more.duration_s).map(|(a, b)| a.max(b));
-    if sum.exit == Some(Exit::Code(0)) {
-        sum.exit = more.exit;
-    }
-    sum.xus += more.xus;
-    sum.lost_records += more.lost_records;
-    sum.switches = sum.switches.zip(more.switches).map(|(a, b)| a + b);
-    sum.events.retain(|e| more.events.contains(e));
-    sum.sums_only |= more.sums_only;
-}
-
-fn add_serial(sum: &mut Serial, more: &Serial) {
-    sum.program_s += more.program_s;
-    sum.idle_s += more.idle_s;
-    sum.unknown_s += more.unknown_s;
-    sum.events.retain(|name, _| more.events.contains_key(name));
-    for (name, count) in &mut sum.events {
-        *count += more.events[name];
-    }
-}
-
-/// Both together: their shares are of what their times are shares of.
-fn probes(a: &ProbeTime, b: &ProbeTime) -> ProbeTime {
-    let ratio = |part: f64, of: f64| if of > 0.0 { part / of } else { 0.0 };
-    let of = |p: &ProbeTime, value: f64| ratio(p.estimated_s, value);
-    let estimated_s = a.estimated_s + b.estimated_s;
-    ProbeTime {
-        estimated_s,
-        share: ratio(estimated_s, of(a, a.share) + of(b, b.share)),
-        interval_s: ratio(estimated_s, of(a, a.interval_s) + of(b, b.interval_s)),
-        most_at: None,
-        remedy: None,
-    }
-}
-
-fn running(a: &Running, b: &Running) -> Running {
-    let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
-    let wanted_s = a.wanted_s + b.wanted_s;
-    let not_running_s = a.not_running_s + b.not_running_s;
-    Running {
-        threads: a.threads + b.threads,
-        processes: a.processes + b.processes,
-        processors: None, // how many of these are the same is not known
-        limit: None,
-        stolen_s: None,
-        stolen: None,
-        used: None,
-        taken: None,
-        sharing: a.sharing.filter(|_| a.sharing == b.sharing),
-        fewer: None,
-        worked_s: sum(a.worked_s, b.worked_s),
-        asleep_s: sum(a.asleep_s, b.asleep_s),
-        wanted_s,
-        not_running_s,
-        not_running: if wanted_s > 0.0 {
-            not_running_s / wanted_s
-        } else {
-            0.0
-        },
-        without_processor_s: sum(a.without_processor_s, b.without_processor_s),
-        queued_s: sum(a.queued_s, b.queued_s),
-        is_starved: a.is_starved || b.is_starved,
-    }
+/// Leaves out what grows with threads, call paths and units: no summary has it.
+pub(crate) fn without_details(report: &mut Report) {
+    report.contexts.clear();
+    report.locks.clear();
+    report.region_counts.clear();
+    report.overheads.clear();
+    report.properties.clear();
+    report.accounting.clear();
+    report.scaling = None;
+    report.tried = None;
 }

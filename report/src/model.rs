@@ -71,7 +71,7 @@ pub struct Report {
     /// Wall-clock time of the program; null if not known.
     pub duration_s: Option<f64>,
     /// Own time: from when recording was prepared to when the process began to exit; of several processes the time in which at
-    /// least one had own time. Null if not known.
+    /// least one had own time; of ranks that were recorded apart the longest. Null if not known.
     pub lifetime_s: Option<f64>,
     /// Available time: own time of all recorded processes, times the most threads that each had at once. Null if not known.
     pub available_s: Option<f64>,

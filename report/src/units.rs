@@ -172,12 +172,17 @@ impl SiteUnits {
     }
 
     fn merge(&mut self, other: &SiteUnits) {
-        self.histogram.merge(&other.histogram);
-        self.sample.extend(other.sample.iter().cloned());
+        let SiteUnits {
+            histogram,
+            sample,
+            longest,
+        } = other;
+        self.histogram.merge(histogram);
+        self.sample.extend(sample.iter().cloned());
         while self.sample.len() > SAMPLE {
             self.sample.pop();
         }
-        self.longest.extend(other.longest.iter().cloned());
+        self.longest.extend(longest.iter().cloned());
         while self.longest.len() > LONGEST {
             self.longest.pop();
         }

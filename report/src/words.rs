@@ -8,6 +8,7 @@ mod contexts;
 pub(crate) mod distribution;
 mod gates;
 mod growth;
+pub(crate) mod head;
 mod health;
 pub(crate) mod history;
 pub(crate) mod locks;

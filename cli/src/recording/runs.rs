@@ -23,6 +23,7 @@ use ompfuse_format::run::{
     BEGUN_FILE, ENV_CHEAP, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_REGION_EVENTS, ENV_ROTATE, Exit,
     ModuleStatus, RankEnd, RankState, RunModule, TAKES_TURNS,
 };
+use ompfuse_report::job::worse;
 use signal_hook::consts::SIGINT;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -407,14 +408,15 @@ impl Recorder<'_> {
     }
 }
 
-/// The end of all ranks of a job together: the first failure, and the longest time.
+/// The end of all ranks of a job together: that of the rank that failed, not those that its launcher ended for it, and the longest time.
 fn ended_with(own: &Ended, ranks: &[RankEnd]) -> Ended {
     let exit = |rank: &RankEnd| match rank.state {
         RankState::Ended(exit) => Some(exit),
         RankState::Killed | RankState::GoesOn => Some(Exit::Unknown),
         RankState::Missing => None,
     };
-    let failed = ranks.iter().filter_map(exit).find(|e| *e != Exit::Code(0));
+    let ends = ranks.iter().filter_map(exit).map(Some);
+    let failed = ends.reduce(worse).flatten().filter(|e| *e != Exit::Code(0));
     let longest = ranks.iter().filter_map(|r| r.duration_s);
     Ended {
         exit: failed.unwrap_or(own.exit),

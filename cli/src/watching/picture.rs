@@ -41,16 +41,17 @@ impl Picture {
         let fixed = [
             Column::right("share"),
             Column::right("wait").leaves(2),
+            Column::right("runtime").leaves(3),
             Column::left("construct"),
             Column::left("location").keeps_end(14),
-            Column::right("per s").leaves(3),
-            Column::right("entered").leaves(4),
-            Column::right("XUs").leaves(5),
+            Column::right("per s").leaves(4),
+            Column::right("entered").leaves(5),
+            Column::right("XUs").leaves(6),
             Column::right("imbal.").leaves(1),
-            Column::right("threads").leaves(6),
+            Column::right("threads").leaves(7),
         ];
         let event = |(rank, name)| Column::right(name).leaves(rank);
-        let events = (7..=u8::MAX)
+        let events = (8..=u8::MAX)
             .chain(std::iter::repeat(u8::MAX))
             .zip(events.iter().copied());
         fixed.into_iter().chain(events.map(event)).collect()
@@ -62,6 +63,7 @@ impl Picture {
         let fixed = [
             percent(row.share),
             percent(row.wait_share),
+            percent(row.runtime_share),
             row.kind(),
             row.location(),
             format!("{:.0}", row.rate_per_s),

@@ -24,8 +24,9 @@ pub(crate) struct Process {
     pub(crate) threads: usize,
     /// Share of all recorded time.
     pub(crate) share: f64,
-    /// Share of its own time that is waiting and runtime library.
+    /// Shares of its own time: waiting, the runtime library otherwise.
     pub(crate) wait_share: f64,
+    pub(crate) runtime_share: f64,
     /// `max / mean - 1` of its threads' work.
     pub(crate) imbalance: f64,
 }
@@ -53,8 +54,9 @@ pub(crate) struct Row {
     pub(crate) rate_per_s: f64,
     /// Share of all recorded time, waiting and runtime library included.
     pub(crate) share: f64,
-    /// Share of its own time that is waiting and runtime library.
+    /// Shares of its own time: waiting, the runtime library otherwise.
     pub(crate) wait_share: f64,
+    pub(crate) runtime_share: f64,
     /// `max / mean - 1` of the threads' work, as `report` has it.
     pub(crate) imbalance: f64,
     /// Threads that worked in it.
@@ -229,7 +231,8 @@ impl Watching {
                 mpi_rank: process.rank,
                 threads: splits.len(),
                 share: ratio(ticks(sum), all),
-                wait_share: ratio(sum.wait + sum.runtime, ticks(sum)),
+                wait_share: ratio(sum.wait, ticks(sum)),
+                runtime_share: ratio(sum.runtime, ticks(sum)),
                 imbalance: ompfuse_fuse::spread::imbalance(&work),
             }
         };
@@ -265,7 +268,8 @@ impl Watching {
             xus,
             rate_per_s: if seconds > 0.0 { per_s / seconds } else { 0.0 },
             share: ratio(region.ticks(), all),
-            wait_share: ratio(split.wait + split.runtime, region.ticks()),
+            wait_share: ratio(split.wait, region.ticks()),
+            runtime_share: ratio(split.runtime, region.ticks()),
             imbalance: self.live.imbalance(key, region),
             threads: region.workers(),
             events: self.live.counts(region),

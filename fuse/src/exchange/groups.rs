@@ -110,9 +110,14 @@ pub struct Done {
 impl Done {
     /// Takes over what was combined elsewhere.
     pub fn add(&mut self, other: Done) {
-        self.units += other.units;
-        self.combined += other.combined;
-        self.unmatched.extend(other.unmatched);
+        let Done {
+            units,
+            combined,
+            unmatched,
+        } = other;
+        self.units += units;
+        self.combined += combined;
+        self.unmatched.extend(unmatched);
         // Groups are many, types and reasons are few.
         if self.unmatched.len() > MANY {
             self.unmatched = list_unmatched(std::mem::take(&mut self.unmatched));

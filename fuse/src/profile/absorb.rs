@@ -1,9 +1,10 @@
 //! A summary takes over another one's.
 
 use crate::run::RegionParts;
-use crate::summary::{EventOrigin, ModuleSummary, RegionStat, Summary};
+use crate::summary::{EventOrigin, Matching, ModuleSummary, RegionStat, Summary};
 use crate::table::Site;
 use ompfuse_format::Construct;
+use ompfuse_format::site::Uncounted;
 use std::collections::{HashMap, HashSet};
 
 /// What identifies a region's sums in every run.
@@ -22,35 +23,124 @@ fn stat_key(sites: &[Site], stat: &RegionStat) -> StatKey {
 }
 
 impl Summary {
-    /// Takes over what another input's summary has beyond this one: events and their totals per region, and its runs,
-    /// which get numbers from `base`.
+    /// Takes over what another input's summary has beyond this one: events and their totals per region, what it knows of modules, and its
+    /// runs, which get numbers from `base`. Times, threads and places are this one's.
     pub(crate) fn absorb(&mut self, other: Summary, base: u16) {
+        self.absorb_modules(&other);
         self.absorb_region_parts(&other, base);
+        let new_events = self.absorb_events(&other, base);
+        self.absorb_counts(&other, &new_events);
+        self.absorb_paths(&other, &new_events);
+        let Summary {
+            // Of the run that times are from.
+            program: _,
+            args: _,
+            host: _,
+            cpus: _,
+            kernel: _,
+            processor: _,
+            cache_bytes: _,
+            environment: _,
+            threads: _,
+            duration_s: _,
+            parallel_ns: _,
+            sites: _,
+            parallel: _,
+            contexts: _,
+            paths_folded: _,
+            processes: _,
+            accounts: _,
+            left_out: _,
+            locks: _,
+            messages: _,
+            meetings: _,
+            processors: _,
+            limit: _,
+            stolen_s: _,
+            others_s: _,
+            own: _,
+            analysis: _,
+            // Taken over above.
+            modules: _,
+            events: _,
+            regions: _,
+            paths: _,
+            region_events: _,
+            region_parts: _,
+            runs,
+            matching,
+        } = other;
+        self.runs.extend(runs);
+        if let Some(Matching {
+            strategy,
+            matched,
+            unmatched,
+        }) = matching
+        {
+            let all = self.matching.get_or_insert(Matching {
+                strategy,
+                matched,
+                unmatched: vec![],
+            });
+            let unmatched = unmatched.into_iter().map(|u| u.of_runs(|run| run + base));
+            all.unmatched.extend(unmatched);
+        }
+    }
+
+    /// What runs know of modules together: of the same one, which functions can't count.
+    fn absorb_modules(&mut self, other: &Summary) {
         for module in &other.modules {
-            let name = |m: &ModuleSummary| m.build_id.clone().unwrap_or_else(|| m.path.clone());
-            let known = |m: &ModuleSummary| name(m) == name(module);
-            if !self.modules.iter().any(known) {
+            let known = self.modules.iter().position(|m| m.key() == module.key());
+            let Some(known) = known else {
                 self.modules.push(module.clone());
-            }
-        }
-        let mut new_events = vec![];
-        for (at, event) in other.events.iter().enumerate() {
-            let run = event.run.map(|run| run + base);
-            match self.events.iter_mut().find(|e| e.name == event.name) {
-                Some(known) if known.run.is_none() && run.is_some() => {
-                    known.run = run;
-                    new_events.push(at);
-                }
-                Some(_) => {}
-                None => {
-                    self.events.push(EventOrigin {
-                        run,
-                        ..event.clone()
+                continue;
+            };
+            let ModuleSummary {
+                // Of the file.
+                path: _,
+                build_id: _,
+                runtimes: _,
+                entries: _,
+                // Of the run that times are from.
+                patched: _,
+                skipped: _,
+                coverage: _,
+                uncounted,
+            } = module;
+            for function in uncounted {
+                let sites = (function.sites.iter())
+                    .filter_map(|&site| self.site_like(other, module.key(), site));
+                let mut sites: Vec<u32> = sites.collect();
+                sites.sort_unstable();
+                let all = &mut self.modules[known].uncounted;
+                if all
+                    .iter()
+                    .all(|u| u.name != function.name || u.address != function.address)
+                {
+                    all.push(Uncounted {
+                        sites,
+                        ..function.clone()
                     });
-                    new_events.push(at);
                 }
             }
+            let all = &mut self.modules[known].uncounted;
+            all.sort_by_key(|u| u.address);
         }
+    }
+
+    /// The number that the scan of this one's module gave to a place of another one's.
+    fn site_like(&self, other: &Summary, module: &str, site: u32) -> Option<u32> {
+        let is_it = |s: &&Site| s.module == module && s.id == Some(site);
+        let key = other.sites.iter().find(is_it)?.key();
+        self.sites.iter().find(|s| s.key() == key)?.id
+    }
+
+    /// Takes over events that only the other one counted, and tells their positions in both.
+    fn absorb_events(&mut self, other: &Summary, base: u16) -> Vec<(usize, usize)> {
+        absorb_events(&mut self.events, &other.events, base)
+    }
+
+    fn absorb_counts(&mut self, other: &Summary, new_events: &[(usize, usize)]) {
         for stat in &mut self.regions {
             stat.counts.resize(self.events.len(), None);
         }
@@ -67,49 +157,18 @@ impl Summary {
             if their.is_none() && !executed.contains(&key.0) {
                 continue;
             }
-            for &at in &new_events {
-                let name = &other.events[at].name;
-                let column = self
-                    .events
-                    .iter()
-                    .position(|e| e.name == *name)
-                    .expect("entered above");
+            for &(at, column) in new_events {
                 stat.counts[column] = match their {
                     Some(their) => their.counts.get(at).copied().flatten(),
                     None => other.events[at].run.map(|_| 0),
                 };
             }
         }
-        let place = |event: &str| self.events.iter().position(|e| e.name == event);
-        let new = new_events.iter();
-        let new: Vec<(usize, usize)> = new
-            .filter_map(|&at| Some((at, place(&other.events[at].name)?)))
-            .collect();
-        self.absorb_paths(&other, &new);
-        self.runs.extend(other.runs);
     }
 
     /// The same of events that were counted per region and thread: their counts belong to the same thread of the same region.
     fn absorb_region_parts(&mut self, other: &Summary, base: u16) {
-        let mut new_events = vec![];
-        for (at, event) in other.region_events.iter().enumerate() {
-            let run = event.run.map(|run| run + base);
-            let known = self.region_events.iter().position(|e| e.name == event.name);
-            match known.map(|column| (column, &mut self.region_events[column])) {
-                Some((column, known)) if known.run.is_none() && run.is_some() => {
-                    known.run = run;
-                    new_events.push((at, column));
-                }
-                Some(_) => {}
-                None => {
-                    new_events.push((at, self.region_events.len()));
-                    self.region_events.push(EventOrigin {
-                        run,
-                        ..event.clone()
-                    });
-                }
-            }
-        }
+        let new_events = absorb_events(&mut self.region_events, &other.region_events, base);
         let len = self.region_events.len();
         for parts in &mut self.region_parts {
             parts.counts.resize(len, None);
@@ -145,4 +204,31 @@ impl Summary {
         let process = self.processes.get(usize::from(parts.process));
         (site, process.map(|p| p.ordinal), parts.member)
     }
+}
+
+/// Adds events that only another input counted, whose runs get numbers from `base`; returns their positions there and here.
+fn absorb_events(
+    ours: &mut Vec<EventOrigin>,
+    theirs: &[EventOrigin],
+    base: u16,
+) -> Vec<(usize, usize)> {
+    let mut new = vec![];
+    for (at, event) in theirs.iter().enumerate() {
+        let event = EventOrigin {
+            run: event.run.map(|run| run + base),
+            ..event.clone()
+        };
+        match ours.iter().position(|e| e.name == event.name) {
+            Some(known) if ours[known].run.is_none() && event.run.is_some() => {
+                ours[known] = event;
+                new.push((at, known));
+            }
+            Some(_) => {}
+            None => {
+                new.push((at, ours.len()));
+                ours.push(event);
+            }
+        }
+    }
+    new
 }

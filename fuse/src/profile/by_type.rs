@@ -336,8 +336,13 @@ impl Passes {
 }
 
 fn merge(ours: &mut Matching, theirs: Matching) {
-    ours.matched += theirs.matched;
-    ours.unmatched.extend(theirs.unmatched);
+    let Matching {
+        strategy: _, // the same
+        matched,
+        unmatched,
+    } = theirs;
+    ours.matched += matched;
+    ours.unmatched.extend(unmatched);
     ours.unmatched = list_unmatched(std::mem::take(&mut ours.unmatched));
 }
 

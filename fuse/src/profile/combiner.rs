@@ -2,7 +2,8 @@
 
 use super::{Profile, Strategy};
 use crate::combine::{
-    BcError, CellOrder, Combined, JointJoin, LglJoin, Unmatched, combine_bc_watched, combine_ctc,
+    BcError, CellOrder, Combined, JointJoin, LglJoin, combine_bc_watched, combine_ctc,
+    list_unmatched,
 };
 use crate::summary::{Matching, Summary};
 use crate::table::XuTable;
@@ -174,14 +175,13 @@ impl Combiner {
             of_columns
         });
         let run = |input: u16| run_base[input as usize];
-        let unmatched = unmatched
-            .into_iter()
-            .map(|u| Unmatched {
-                run: run(u.run),
-                reason: u.reason.with_runs(run),
-                ..u
-            })
-            .collect();
+        // Inputs that were combined before have left out some already.
+        let before = summary
+            .matching
+            .take()
+            .map_or_else(Vec::new, |m| m.unmatched);
+        let unmatched = unmatched.into_iter().map(|u| u.of_runs(run));
+        let unmatched = list_unmatched(before.into_iter().chain(unmatched).collect());
         let matched = table.len() as u64;
         summary.matching = Some(Matching {
             strategy: self.strategy.name().to_owned(),

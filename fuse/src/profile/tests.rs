@@ -60,6 +60,100 @@ fn who_waits_is_told_of_everything() {
     assert_whole("bc", 2.0 / 3.0);
 }
 
+/// A run of a module, with functions that can't count.
+fn run_of(events: &[&str], refused: &[&str]) -> Profile {
+    use ompfuse_format::site::{HexAddress, Uncounted};
+    let mut run = profile("run", events, false);
+    let refused = refused.iter().zip(1..).map(|(name, at)| Uncounted {
+        address: HexAddress(at),
+        name: (*name).to_owned(),
+        instructions: 3,
+        reason: "no room".to_owned(),
+        sites: vec![],
+    });
+    run.summary.modules = vec![crate::summary::ModuleSummary {
+        path: "/bin/program".to_owned(),
+        build_id: None,
+        runtimes: vec![],
+        entries: vec![],
+        patched: 1,
+        skipped: vec![],
+        coverage: None,
+        uncounted: refused.collect(),
+    }];
+    run
+}
+
+fn all_of(runs: impl IntoIterator<Item = Profile>) -> Profile {
+    let mut combiner = Combiner::new(Strategy::Lgl);
+    runs.into_iter().for_each(|run| combiner.add(run));
+    combiner.finish().unwrap().unwrap()
+}
+
+#[test]
+fn the_order_and_grouping_of_runs_makes_no_difference() {
+    let runs = || {
+        [
+            run_of(&["cycles"], &[]),
+            run_of(&["cycles"], &["f", "g"]),
+            run_of(&["instructions"], &["f", "g"]),
+        ]
+    };
+    // What is told of all of them: times are the first one's, and numbers of runs follow their order.
+    let told = |profile: &Profile| {
+        let summary = &profile.summary;
+        let mut events: Vec<_> = summary
+            .events
+            .iter()
+            .map(|e| (e.name.clone(), e.run.is_some()))
+            .collect();
+        events.sort();
+        let modules = summary.modules.clone();
+        let matched = summary
+            .matching
+            .as_ref()
+            .map(|m| (m.matched, m.unmatched.len()));
+        let mut counts: Vec<Vec<Option<u64>>> = vec![];
+        for stat in &summary.regions {
+            let names = summary.events.iter().map(|e| &e.name);
+            let mut known: Vec<_> = names.zip(&stat.counts).collect();
+            known.sort();
+            counts.push(known.into_iter().map(|(_, count)| *count).collect());
+        }
+        (events, modules, matched, counts, summary.runs.len())
+    };
+    let expected = told(&all_of(runs()));
+    assert_eq!(expected.1[0].uncounted.len(), 2);
+    for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let shuffled = order.map(|at| runs()[at].clone());
+        assert_eq!(told(&all_of(shuffled)), expected, "{order:?}");
+    }
+    let [a, b, c] = runs();
+    assert_eq!(told(&all_of([all_of([a, b]), c])), expected);
+    let [a, b, c] = runs();
+    assert_eq!(told(&all_of([a, all_of([b, c])])), expected);
+}
+
+#[test]
+fn what_was_left_out_before_is_told_again() {
+    let mut shorter = profile("b", &["cycles"], false);
+    let rows: Vec<u32> = (1..shorter.xus.len() as u32).collect();
+    shorter.xus = shorter.xus.gather(&rows);
+    let both = all_of([profile("a", &["cycles"], false), shorter]);
+    let left_out = |p: &Profile| {
+        let matching = p.summary.matching.as_ref().expect("it was combined");
+        matching
+            .unmatched
+            .iter()
+            .map(|u| (u.run, u.count))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(left_out(&both), [(0, 1)]);
+    let before = profile("z", &["instructions"], false);
+    let all = all_of([before, both]);
+    assert!(left_out(&all).contains(&(1, 1)), "{:?}", left_out(&all));
+}
+
 #[test]
 fn regions_get_the_counts_of_later_runs() {
     let profile = combined();

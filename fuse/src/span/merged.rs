@@ -1,8 +1,10 @@
 //! What was found in several processes, or of several copies of one place of the source, added up.
 
 use super::result::{
-    Candidate, Idle, LoopAnalysis, NoTask, RegionAnalysis, Turns, WaitedFor, Waiting,
+    Candidate, Idle, Largest, LoopAnalysis, NoTask, OnPath, RegionAnalysis, Turns, WaitedFor,
+    Waiting,
 };
+use std::cmp::Reverse;
 
 impl RegionAnalysis {
     /// Adds another one, of the same place.
@@ -47,41 +49,51 @@ impl RegionAnalysis {
         self.lower_bound.sort_unstable();
         self.lower_bound.dedup();
         for more in path {
-            match self.path.iter_mut().find(|p| p.site == more.site) {
+            let OnPath { site, ns, units } = more;
+            match self.path.iter_mut().find(|p| p.site == site) {
                 Some(known) => {
-                    known.ns += more.ns;
-                    known.units += more.units;
+                    known.ns += ns;
+                    known.units += units;
                 }
                 None => self.path.push(more),
             }
         }
-        self.path.sort_by_key(|p| (std::cmp::Reverse(p.ns), p.site));
+        self.path.sort_by_key(|p| (Reverse(p.ns), p.site));
         self.modelled_ns += modelled_ns;
         self.assumes_equal |= assumes_equal;
         self.by_number |= by_number;
-        let is_more = |h: &super::Held| self.held.is_none_or(|known| known.ns < h.ns);
-        self.held = held.filter(is_more).or(self.held);
+        // Of equal ones that at the first place.
+        let order = |h: &super::Held| (h.ns, Reverse(h.site));
+        self.held = self.held.into_iter().chain(held).max_by_key(order);
         waiting.into_iter().for_each(|w| self.wait(w));
-        self.waiting.sort_by_key(|w| std::cmp::Reverse(w.ns));
+        let order = |w: &Waiting| (Reverse(w.ns), w.barrier, w.waited_for);
+        self.waiting.sort_by_key(order);
         idle.into_iter().for_each(|i| self.idle(i));
-        self.idle.sort_by_key(|i| std::cmp::Reverse(i.ns));
+        self.idle.sort_by_key(|i| (Reverse(i.ns), i.at, i.why));
         for more in turns {
-            match self.turns.iter_mut().find(|t| t.site == more.site) {
+            let Turns {
+                site,
+                of_loop,
+                ns,
+                inside_ns,
+            } = more;
+            match self.turns.iter_mut().find(|t| t.site == site) {
                 Some(known) => {
-                    known.of_loop = known.of_loop.or(more.of_loop);
-                    known.ns += more.ns;
-                    known.inside_ns += more.inside_ns;
+                    known.of_loop = least(known.of_loop, of_loop);
+                    known.ns += ns;
+                    known.inside_ns += inside_ns;
                 }
                 None => self.turns.push(more),
             }
         }
+        self.turns.sort_by_key(|t| t.site);
         for more in loops {
             match self.loops.iter_mut().find(|l| l.site == more.site) {
                 Some(known) => known.absorb(more),
                 None => self.loops.push(more),
             }
         }
-        self.loops.sort_by_key(|l| std::cmp::Reverse(l.units_ns));
+        self.loops.sort_by_key(|l| (Reverse(l.units_ns), l.site));
         self.dependent += dependent;
         self.task_count += task_count;
         self.tasks_ns += tasks_ns;
@@ -110,26 +122,42 @@ impl RegionAnalysis {
     }
 
     fn wait(&mut self, more: Waiting) {
-        let same = |w: &&mut Waiting| (w.barrier, w.waited_for) == (more.barrier, more.waited_for);
+        let Waiting {
+            barrier,
+            waited_for,
+            ns,
+            times,
+            disturbed_ns,
+            several,
+        } = more;
+        let same = |w: &&mut Waiting| (w.barrier, w.waited_for) == (barrier, waited_for);
         match self.waiting.iter_mut().find(same) {
             Some(known) => {
-                known.ns += more.ns;
-                known.times += more.times;
-                known.disturbed_ns += more.disturbed_ns;
-                known.several |= more.several;
+                known.ns += ns;
+                known.times += times;
+                known.disturbed_ns += disturbed_ns;
+                known.several |= several;
             }
             None => self.waiting.push(more),
         }
     }
 
     fn idle(&mut self, more: Idle) {
-        let same = |i: &&mut Idle| (i.at, i.why) == (more.at, more.why);
+        let Idle {
+            at,
+            why,
+            ns,
+            late_ns,
+            disturbed_ns,
+            times,
+        } = more;
+        let same = |i: &&mut Idle| (i.at, i.why) == (at, why);
         match self.idle.iter_mut().find(same) {
             Some(known) => {
-                known.ns += more.ns;
-                known.late_ns += more.late_ns;
-                known.disturbed_ns += more.disturbed_ns;
-                known.times += more.times;
+                known.ns += ns;
+                known.late_ns += late_ns;
+                known.disturbed_ns += disturbed_ns;
+                known.times += times;
             }
             None => self.idle.push(more),
         }
@@ -142,7 +170,7 @@ impl RegionAnalysis {
         all.absorb(RegionAnalysis {
             site: at(self.site),
             path: (self.path.into_iter())
-                .filter_map(|p| place(p.site).map(|site| super::OnPath { site, ..p }))
+                .filter_map(|p| place(p.site).map(|site| OnPath { site, ..p }))
                 .collect(),
             held: (self.held).and_then(|h| {
                 Some(super::Held {
@@ -223,40 +251,82 @@ impl NoTask {
 impl LoopAnalysis {
     /// Adds another one, of the same place.
     fn absorb(&mut self, other: LoopAnalysis) {
-        self.longest_first_ns += other.longest_first_ns;
-        self.executions += other.executions;
-        self.with_few_units += other.with_few_units;
-        self.units += other.units;
-        self.iterations += other.iterations;
-        self.units_ns += other.units_ns;
-        self.slowest_ns += other.slowest_ns;
-        self.longest += other.longest;
-        if other.largest.first == self.largest.first {
-            self.largest.ns += other.largest.ns;
-            self.largest.iterations = self.largest.iterations.max(other.largest.iterations);
-        } else if other.largest.ns > self.largest.ns {
-            self.largest = other.largest;
+        let LoopAnalysis {
+            site: _,
+            is_sections,
+            executions,
+            with_few_units,
+            units,
+            iterations,
+            units_ns,
+            slowest_ns,
+            longest,
+            longest_first_ns,
+            largest,
+            counts,
+            fetch_ns,
+            candidates,
+        } = other;
+        self.is_sections &= is_sections;
+        self.executions += executions;
+        self.with_few_units += with_few_units;
+        self.units += units;
+        self.iterations += iterations;
+        self.units_ns += units_ns;
+        self.slowest_ns += slowest_ns;
+        self.longest += longest;
+        self.longest_first_ns += longest_first_ns;
+        self.largest.absorb(largest);
+        super::loops::add(&mut self.counts, counts);
+        // What a fetch costs at least.
+        self.fetch_ns = least(self.fetch_ns, fetch_ns);
+        self.absorb_candidates(&candidates);
+    }
+
+    /// Other processes' loops may have had other chunks: their sums are no longer comparable.
+    fn absorb_candidates(&mut self, others: &[Candidate]) {
+        let is_same = |c: &Candidate, d: &Candidate| c.schedule == d.schedule;
+        let both = self.candidates.iter().zip(others);
+        if self.candidates.len() != others.len() || !both.clone().all(|(c, d)| is_same(c, d)) {
+            self.candidates.clear();
         }
-        super::loops::add(&mut self.counts, other.counts);
-        // Other processes' loops may have had other chunks: their sums are no longer comparable.
-        let same = |c: &Candidate, d: &Candidate| c.schedule == d.schedule;
-        let is_same = self.candidates.len() == other.candidates.len()
-            && (self.candidates.iter().zip(&other.candidates)).all(|(c, d)| same(c, d));
-        match is_same {
-            true => {
-                for (c, d) in self.candidates.iter_mut().zip(&other.candidates) {
-                    c.ns += d.ns;
-                    c.assumes_equal |= d.assumes_equal;
-                }
-            }
-            false => self.candidates.clear(),
+        for (known, more) in self.candidates.iter_mut().zip(others) {
+            let Candidate {
+                schedule: _,
+                ns,
+                assumes_equal,
+            } = more;
+            known.ns += ns;
+            known.assumes_equal |= assumes_equal;
         }
     }
 }
 
+impl Largest {
+    /// That of both. A unit that is the longest of both is it for the time of both.
+    fn absorb(&mut self, other: Largest) {
+        let Largest {
+            first,
+            iterations,
+            ns,
+        } = other;
+        if first == self.first {
+            self.ns += ns;
+            self.iterations = self.iterations.max(iterations);
+        } else if (ns, Reverse(first)) > (self.ns, Reverse(self.first)) {
+            *self = other;
+        }
+    }
+}
+
+/// The least that is known.
+fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    a.into_iter().chain(b).min()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::result::{Largest, Longest};
+    use super::super::result::Longest;
     use super::*;
 
     /// A region at a site, whose threads wait at the site behind it for units of the loop behind that.
@@ -317,5 +387,34 @@ mod tests {
         };
         assert_eq!((of_loop.units_ns, of_loop.longest.ns), (600, 150));
         assert_eq!((of_loop.largest.first, of_loop.largest.ns), (3, 150));
+    }
+
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_order_and_grouping_of_parts_makes_no_difference(
+            parts in proptest::collection::vec((0u32..3, 1u64..5, 1u64..1000), 3..7),
+            order in Just((0..7usize).collect::<Vec<_>>()).prop_shuffle(),
+            cut in 1usize..3,
+        ) {
+            // Of one schedule: others' sums aren't comparable.
+            let part = |&(site, executions, ns): &(u32, u64, u64)| RegionAnalysis {
+                site: Some(0),
+                held: Some(super::super::Held { site, ns }),
+                ..region(site, executions, ns).placed(Some)
+            };
+            let sum = |some: &mut dyn Iterator<Item = RegionAnalysis>| {
+                let mut all = RegionAnalysis::default();
+                some.for_each(|one| all.absorb(one));
+                all
+            };
+            let in_order = sum(&mut parts.iter().map(part));
+            let shuffled = order.iter().filter_map(|&at| parts.get(at));
+            prop_assert_eq!(&sum(&mut shuffled.map(part)), &in_order);
+            let (some, others) = parts.split_at(cut);
+            let groups = [sum(&mut some.iter().map(part)), sum(&mut others.iter().map(part))];
+            prop_assert_eq!(&sum(&mut groups.into_iter()), &in_order);
+        }
     }
 }

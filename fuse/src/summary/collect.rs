@@ -428,9 +428,14 @@ fn regions(
             row,
         );
         // What each thread of a team meets by itself is one instance: its parent node and its label are the same.
-        match run.node_label(intervals.node[row]).filter(|_| !is_call) {
+        let is_shared = !is_call && !construct.is_block();
+        match run.node_label(intervals.node[row]).filter(|_| is_shared) {
             Some(label) => {
-                let hash = run.xus.labels.hash(label).0;
+                // All parts of a region are one: where its join isn't on record, they tell of it.
+                let hash = match construct.is_part() {
+                    true => 0,
+                    false => run.xus.labels.hash(label).0,
+                };
                 let parent = around_calls(run, intervals.parent[row]);
                 group
                     .instances

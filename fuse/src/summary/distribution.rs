@@ -119,18 +119,24 @@ impl Histogram {
 impl Distribution {
     /// Takes over other units of the same region.
     pub fn merge(&mut self, other: Distribution) {
-        self.own_ns.merge(other.own_ns);
-        for (known, new) in self.events.iter_mut().zip(other.events) {
+        let Distribution {
+            own_ns,
+            events,
+            largest,
+            further_parts,
+        } = other;
+        self.own_ns.merge(own_ns);
+        for (known, new) in self.events.iter_mut().zip(events) {
             match (known.as_mut(), new) {
                 (Some(known), Some(new)) => known.merge(new),
                 _ => *known = None, // not known of all
             }
         }
-        self.largest.extend(other.largest);
+        self.largest.extend(largest);
         self.largest
             .sort_by_key(|unit| core::cmp::Reverse(unit.own_ns));
         self.largest.truncate(LARGEST);
-        self.further_parts += other.further_parts;
+        self.further_parts += further_parts;
     }
 }
 

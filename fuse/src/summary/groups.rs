@@ -224,10 +224,11 @@ impl Group {
     }
 
     fn merge(&mut self, thread: u32, other: &OfThread) {
-        let none = || OfThread::none(other.counts.len());
+        let OfThread { sums, counts } = other;
+        let none = || OfThread::none(counts.len());
         let of_thread = self.threads.entry(thread).or_insert_with(none);
-        of_thread.sums.merge(&other.sums);
-        for (total, count) in of_thread.counts.iter_mut().zip(&other.counts) {
+        of_thread.sums.merge(sums);
+        for (total, count) in of_thread.counts.iter_mut().zip(counts) {
             *total = total.and_then(|t| Some(t.wrapping_add((*count)?)));
         }
     }

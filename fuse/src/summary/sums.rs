@@ -83,10 +83,16 @@ impl Totals {
 
     #[inline]
     pub(super) fn merge(&mut self, other: &Totals) {
-        self.count += other.count;
-        self.own += other.own;
-        self.wall += other.wall;
-        self.extent = self.extent.saturating_add(other.extent);
+        let Totals {
+            count,
+            own,
+            wall,
+            extent,
+        } = *other;
+        self.count += count;
+        self.own += own;
+        self.wall += wall;
+        self.extent = self.extent.saturating_add(extent);
     }
 
     /// What came since an earlier state.
@@ -138,9 +144,15 @@ impl Sums {
     /// Others of the same thread.
     #[inline]
     pub(super) fn merge(&mut self, other: &Sums) {
-        self.totals.merge(&other.totals);
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-        self.largest = self.largest.max(other.largest);
+        let Sums {
+            totals,
+            min,
+            max,
+            largest,
+        } = other;
+        self.totals.merge(totals);
+        self.min = self.min.min(*min);
+        self.max = self.max.max(*max);
+        self.largest = self.largest.max(*largest);
     }
 }

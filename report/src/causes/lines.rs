@@ -127,19 +127,26 @@ impl Lines {
         for state in &mut joined.states {
             let mut parts: BTreeMap<_, StatePart> = BTreeMap::new();
             for part in std::mem::take(&mut state.parts) {
+                let StatePart {
+                    region,
+                    parallel,
+                    what,
+                    ns,
+                    count,
+                } = part;
                 let line = |id: Option<u32>| id.map(|id| self.line_id(id));
-                let (region, parallel) = (line(part.region), line(part.parallel));
+                let (region, parallel) = (line(region), line(parallel));
                 let of_line = parts
-                    .entry((region, parallel, part.what.clone()))
+                    .entry((region, parallel, what.clone()))
                     .or_insert_with(|| StatePart {
                         region,
                         parallel,
-                        what: part.what,
+                        what,
                         ns: 0,
                         count: 0,
                     });
-                of_line.ns += part.ns;
-                of_line.count += part.count;
+                of_line.ns += ns;
+                of_line.count += count;
             }
             state.parts = parts.into_values().collect();
             state.parts.sort_by_key(|p| std::cmp::Reverse(p.ns));

@@ -231,18 +231,49 @@ fn origin(name: &str, runs: &[&Measured]) -> Origin {
     name.clone_into(&mut all.name);
     let most = |a: Option<f64>, b: Option<f64>| if b > a { b } else { a };
     for run in &runs[1..] {
-        let other = &run.origin;
-        all.runs += other.runs;
-        for (event, n) in &other.events {
+        let Origin {
+            // The same of all, or of the first.
+            name: _,
+            program: _,
+            args: _,
+            args_hash: _,
+            host_hash: _,
+            host: _,
+            processors: _,
+            machine: _,
+            commit: _,
+            started: _,
+            damage: _, // of each, below
+            threads,
+            team,
+            runs,
+            events,
+            simulated,
+            in_part,
+            left_out,
+            starved,
+            probes,
+            modules,
+            unseen,
+        } = &run.origin;
+        all.threads = all.threads.max(*threads);
+        all.team = all.team.max(*team);
+        all.runs += runs;
+        for (event, n) in events {
             *all.events.entry(event.clone()).or_default() += n;
         }
-        all.simulated |= other.simulated;
-        all.in_part |= other.in_part;
-        all.left_out = all.left_out.max(other.left_out);
-        all.starved = most(all.starved, other.starved);
-        all.probes = most(all.probes, other.probes);
-        all.threads = all.threads.max(other.threads);
-        all.modules.extend(other.modules.clone());
+        all.simulated |= simulated;
+        all.in_part |= in_part;
+        all.left_out = all.left_out.max(*left_out);
+        all.starved = most(all.starved, *starved);
+        all.probes = most(all.probes, *probes);
+        all.modules.extend(modules.clone());
+        for more in unseen {
+            match all.unseen.iter_mut().find(|u| u.module == more.module) {
+                Some(known) => known.lost = known.lost.max(more.lost),
+                None => all.unseen.push(more.clone()),
+            }
+        }
     }
     all.damage = (runs.iter().filter(|r| !r.origin.damage.is_empty()))
         .map(|r| format!("{}: {}", r.origin.name, r.origin.damage.join("; ")))

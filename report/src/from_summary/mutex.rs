@@ -31,10 +31,16 @@ impl Sums {
     }
 
     fn add(&mut self, other: Sums) {
-        self.entries += other.entries;
-        self.own += other.own;
-        self.wall += other.wall;
-        self.enter += other.enter;
+        let Sums {
+            entries,
+            own,
+            wall,
+            enter,
+        } = other;
+        self.entries += entries;
+        self.own += own;
+        self.wall += wall;
+        self.enter += enter;
     }
 
     /// `is_released`: whether the region's releases are on record.

@@ -124,13 +124,14 @@ pub(super) fn by_region(summary: &Indexed<'_>, sums: &[ByThread]) -> BTreeMap<u3
 }
 
 fn add(sum: &mut Sums, more: &Sums, events: &[EventOrigin]) {
-    sum.own += more.own;
-    sum.all += more.all;
+    let Sums { own, all, counts } = more;
+    sum.own += own;
+    sum.all += all;
     if sum.counts.is_empty() {
-        sum.counts.clone_from(&more.counts);
+        sum.counts.clone_from(counts);
         return;
     }
-    for ((sum, more), event) in sum.counts.iter_mut().zip(&more.counts).zip(events) {
+    for ((sum, more), event) in sum.counts.iter_mut().zip(counts).zip(events) {
         sum.own = plus(sum.own, more.own, event);
         sum.all = plus(sum.all, more.all, event);
     }

@@ -113,6 +113,7 @@ pub(super) fn probe_time(
     let most = costs.first().filter(|_| share > WORTH_SAYING);
     Some(ProbeTime {
         estimated_s: seconds,
+        of_s: all,
         share,
         interval_s: price.recorded as f64 * 1e-12,
         most_at: most.map(|&(_, site)| {

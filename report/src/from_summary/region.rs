@@ -106,10 +106,7 @@ pub(super) fn region(
         wait_s: total.wait as f64 * NS,
         runtime_s: total.runtime as f64 * NS,
         probes_estimated_s: probes_ns.map(|ns| ns as f64 * NS),
-        probes_share: probes_ns.map(|ns| match time {
-            0 => 0.0,
-            _ => (ns as f64 / time as f64).min(1.0),
-        }),
+        probes_share: None, // the processor time isn't known here
         xu_mean_s: (xus.count > 0).then(|| xus.own_ns as f64 / xus.count as f64 * NS),
         xu_min_s: (xus.count > 0).then_some(xus.min_ns as f64 * NS),
         xu_max_s: (xus.count > 0).then_some(xus.max_ns as f64 * NS),

@@ -62,28 +62,43 @@ struct Lost {
 impl Accounts {
     /// Adds a rank's. `numbers`: of its regions in this report.
     pub(super) fn add(&mut self, account: Account, numbers: &Numbers) {
-        self.own_ns += account.own_ns;
-        self.recording_ns = self
-            .recording_ns
-            .zip(account.recording_ns)
-            .map(|(a, b)| a + b);
-        self.threads = self.threads.max(account.threads);
-        self.available_ns += account.available_ns;
-        let states: BTreeMap<State, u64> = account.states.iter().map(|s| (s.state, s.ns)).collect();
-        let alike = account.efficiencies.as_ref();
+        let Account {
+            own_ns,
+            recording_ns,
+            threads,
+            available_ns,
+            states,
+            efficiencies,
+            processes,
+        } = account;
+        self.own_ns += own_ns;
+        self.recording_ns = self.recording_ns.zip(recording_ns).map(|(a, b)| a + b);
+        self.threads = self.threads.max(threads);
+        self.available_ns += available_ns;
+        let sums: BTreeMap<State, u64> = states.iter().map(|s| (s.state, s.ns)).collect();
+        let alike = efficiencies.as_ref();
         self.has_efficiencies &= alike.is_some();
-        let alike = alike.and_then(|e| efficiency::alike(&states, account.available_ns, e));
+        let alike = alike.and_then(|e| efficiency::alike(&sums, available_ns, e));
         self.alike_ns = self.alike_ns.zip(alike).map(|(a, b)| a + b);
-        self.processes.extend(account.processes);
+        self.processes.extend(processes);
         for StateTime {
-            state, ns, parts, ..
-        } in account.states
+            state,
+            ns,
+            parts,
+            share: _, // of the sum, later
+        } in states
         {
             let told: u64 = parts.iter().map(|p| p.ns).sum();
             for part in parts {
+                let StatePart {
+                    region,
+                    parallel,
+                    what,
+                    ns,
+                    count,
+                } = part;
                 let id = |id: Option<u32>| numbers.get(&id?).copied();
-                let place = (state, id(part.region), id(part.parallel), part.what);
-                self.add_part(place, part.ns, part.count);
+                self.add_part((state, id(region), id(parallel), what), ns, count);
             }
             // What the summary has no room for.
             if ns > told {
@@ -110,23 +125,32 @@ impl Accounts {
                 _ => (None, (0, 0.0)),
             };
             let region = loss.region.and_then(|id| numbers.get(&id).copied());
-            let lost = self.losses.entry((loss.loss, region, at)).or_insert(Lost {
+            let Loss {
+                loss,
+                region: _,
+                seconds,
+                share: _, // of the sum, later
+                cause: _,
+            } = loss;
+            let lost = self.losses.entry((loss, region, at)).or_insert(Lost {
                 seconds: 0.0,
-                most: (rank, 0.0, Cause::Unknown),
+                most: (rank, -1.0, Cause::Unknown),
                 calls: (0, 0.0),
             });
-            lost.seconds += loss.seconds;
+            lost.seconds += seconds;
             lost.calls.0 += calls.0;
             lost.calls.1 += calls.1;
-            if loss.seconds > lost.most.1 {
-                lost.most = (rank, loss.seconds, cause);
+            // Of ranks that lose the same the lowest one stands for all.
+            let (known, most, _) = lost.most;
+            if seconds > most || seconds == most && rank < known {
+                lost.most = (rank, seconds, cause);
             }
         }
     }
 
     /// All of it. `numbers`: of the regions in the report. `host`: of a rank.
     pub(super) fn finish<'h>(
-        self,
+        mut self,
         numbers: &Numbers,
         regions: &[Region],
         host: &impl Fn(Option<u32>) -> Option<&'h str>,
@@ -134,6 +158,7 @@ impl Accounts {
         if !self.is_known || self.available_ns == 0 {
             return (None, vec![]);
         }
+        self.processes.sort_by_key(|p| (p.mpi_rank, p.process));
         let id = |id: Option<u32>| numbers.get(&id?).copied();
         let mut states: BTreeMap<State, Vec<StatePart>> = BTreeMap::new();
         for ((state, region, parallel, what), (ns, count)) in self.parts {
@@ -166,8 +191,6 @@ impl Accounts {
                 parts,
             }
         };
-        let mut processes = self.processes;
-        processes.sort_by_key(|p| (p.mpi_rank, p.process));
         let account = Account {
             own_ns: self.own_ns,
             recording_ns: self.recording_ns,
@@ -175,7 +198,7 @@ impl Accounts {
             available_ns: self.available_ns,
             states: states.into_iter().map(state).collect(),
             efficiencies: efficiencies.flatten(),
-            processes,
+            processes: self.processes,
         };
         let known = |id: u32| regions.iter().any(|r| r.id == id);
         let name = |id: u32| regions.iter().find(|r| r.id == id)?.detail.as_deref();

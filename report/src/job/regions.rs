@@ -24,6 +24,8 @@ pub(super) struct Regions {
     ranks: Vec<Vec<RegionRank>>,
     /// Sum of each rank's slowest thread, and of each rank's mean.
     threads: Vec<[f64; 2]>,
+    /// The lowest rank of each.
+    lowest: Vec<u32>,
     known: HashMap<Key, usize>,
     /// Lists have all ranks.
     has_all_ranks: bool,
@@ -41,8 +43,9 @@ impl Regions {
         }
     }
 
-    /// Takes in a report's regions, and tells their numbers.
-    pub(super) fn add(&mut self, regions: Vec<Region>) -> Numbers {
+    /// Takes in a report's regions, and tells their numbers. `rank`: the lowest that it is of; of a region's ranks the lowest one says what
+    /// can't be added.
+    pub(super) fn add(&mut self, rank: u32, regions: Vec<Region>) -> Numbers {
         let mut numbers = Numbers::new();
         for mut region in regions {
             let key = Key {
@@ -56,8 +59,13 @@ impl Regions {
             let at = match self.known.get(&key) {
                 Some(&at) => {
                     let sum = &mut self.list[at];
-                    add(sum, &region);
+                    if rank < self.lowest[at] {
+                        self.lowest[at] = rank;
+                        region.id = sum.id;
+                        std::mem::swap(sum, &mut region);
+                    }
                     sum.spread = spread(&sum.spread, &region.spread);
+                    add(sum, &region);
                     at
                 }
                 None => {
@@ -66,15 +74,21 @@ impl Regions {
                     self.list.push(region);
                     self.ranks.push(vec![]);
                     self.threads.push([0.0; 2]);
+                    self.lowest.push(rank);
                     self.list.len() - 1
                 }
             };
             if let Some(ranks) = ranks {
+                let RegionRanks {
+                    imbalance_among_ranks: _, // of all, later
+                    imbalance_among_threads,
+                    per_rank,
+                } = ranks;
                 let of_rank = |r: &RegionRank| r.work_s / f64::from(r.threads.max(1));
-                let mean: f64 = ranks.per_rank.iter().map(of_rank).sum();
-                self.threads[at][0] += mean * (1.0 + ranks.imbalance_among_threads);
+                let mean: f64 = per_rank.iter().map(of_rank).sum();
+                self.threads[at][0] += mean * (1.0 + imbalance_among_threads);
                 self.threads[at][1] += mean;
-                self.ranks[at].extend(ranks.per_rank);
+                self.ranks[at].extend(per_rank);
             }
             numbers.insert(id, at as u32 + 1);
         }
@@ -91,6 +105,7 @@ impl Regions {
                 region.address,
                 &region.name,
                 region.construct,
+                region.combined_with,
             )
         };
         order.sort_by(|&a, &b| key(a).cmp(&key(b)));
@@ -130,7 +145,7 @@ fn of_ranks(
 ) -> RegionRanks {
     let imbalance_among_ranks = among(ranks.iter().map(|r| r.work_s), all);
     if ranks.len() > most {
-        ranks.sort_by(|a, b| b.work_s.total_cmp(&a.work_s));
+        ranks.sort_by(|a, b| b.work_s.total_cmp(&a.work_s).then(a.rank.cmp(&b.rank)));
         let least = ranks.pop();
         ranks.truncate(most - 1);
         ranks.extend(least);
@@ -148,8 +163,16 @@ fn of_ranks(
 }
 
 fn spread(a: &Spread, b: &Spread) -> Spread {
-    let threads = a.threads + b.threads;
-    let sum = |s: &Spread| s.mean_s * f64::from(s.threads);
-    let mean_s = (sum(a) + sum(b)) / f64::from(threads.max(1));
-    Spread::new(threads, a.min_s.min(b.min_s), mean_s, a.max_s.max(b.max_s))
+    let Spread {
+        threads,
+        min_s,
+        mean_s,
+        max_s,
+        imbalance: _, // follows from the others
+    } = *b;
+    let sum = |threads: u32, mean_s: f64| mean_s * f64::from(threads);
+    let sum_s = sum(a.threads, a.mean_s) + sum(threads, mean_s);
+    let threads = a.threads + threads;
+    let mean_s = sum_s / f64::from(threads.max(1));
+    Spread::new(threads, a.min_s.min(min_s), mean_s, a.max_s.max(max_s))
 }

@@ -63,13 +63,7 @@ fn cut(report: &Report, keep: usize, has_paths: bool) -> Report {
         paths.add(&report.call_paths, Some);
         small.call_paths = paths.finish(Some);
     }
-    small.contexts.clear();
-    small.locks.clear();
-    small.region_counts.clear();
-    small.overheads.clear();
-    small.properties.clear();
-    small.accounting.clear();
-    small.scaling = None;
+    super::without_details(&mut small);
     small.unmatched.truncate(ENTRIES);
     small.losses.truncate(ENTRIES);
     for region in &mut small.regions {

@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct ProbeTime {
     /// Time in seconds, the sum of all threads.
     pub estimated_s: f64,
-    /// Share of the processes' processor time, from 0 to 1; or of the threads' time if that is not known.
+    /// Processor time of the processes, in seconds; or the threads' time if that is not known. 0 in older reports.
+    #[serde(default)]
+    pub of_s: f64,
+    /// `estimated_s` as a share of `of_s`, from 0 to 1.
     pub share: f64,
     /// Cost of one interval's probes, in seconds.
     pub interval_s: f64,
@@ -19,6 +22,13 @@ pub struct ProbeTime {
     pub most_at: Option<MostProbes>,
     /// How to record the program with fewer probes; null if all probes took less than a tenth.
     pub remedy: Option<FewerProbes>,
+}
+
+impl ProbeTime {
+    /// What the probes of a part took, as a share of the same processor time. `None`: that isn't known.
+    pub(crate) fn share_of(&self, estimated_s: f64) -> Option<f64> {
+        (self.of_s > 0.0).then(|| (estimated_s / self.of_s).min(1.0))
+    }
 }
 
 /// The region with the most probe time.

@@ -60,7 +60,8 @@ pub struct Region {
     pub detail: Option<String>,
     /// Why the region may be more than one construct; null if there is no doubt.
     pub doubt_kind: Option<Doubt>,
-    /// Number of executions. A team's execution counts once. For a task construct: the number of tasks.
+    /// Number of executions. What a team executes together counts once (parallel, loop, sections, scope, barriers; a league of teams
+    /// likewise), and what one thread executes each time (single, master, critical, tasks, calls).
     pub executions: u64,
     /// Number of execution units: ranges, sections or tasks. 0 for constructs without units.
     pub xus: u64,
@@ -92,7 +93,7 @@ pub struct Region {
     pub runtime_s: f64,
     /// Estimated time of the region's probes, as in `probes` of the report; null if not measured.
     pub probes_estimated_s: Option<f64>,
-    /// That time as a share of `time_s`, at most 1, as probes are also in the code around the region. Null if not measured.
+    /// That time as a share of the processor time, like `share` of the report's `probes`. Null if not measured.
     pub probes_share: Option<f64>,
     /// Mean own time of a unit; null without units.
     pub xu_mean_s: Option<f64>,

@@ -58,9 +58,9 @@ pub struct SeriesPoint {
     pub threads: u32,
     /// The run folders or profiles, as the user named them.
     pub runs: Vec<String>,
-    /// Wall-clock time of the program, without what recording takes around it.
+    /// Own time of the program: wall-clock time without what recording takes around it.
     pub wall: Repeated,
-    /// Speed relative to the smallest number of threads; speed is work divided by wall time.
+    /// Speed relative to the smallest number of threads; speed is work divided by own time.
     pub speedup: f64,
     /// `speedup` divided by the growth of the threads: 1 is perfect.
     pub efficiency: f64,

@@ -47,23 +47,41 @@ pub struct LateSender {
 impl Transfer {
     /// Adds another one's numbers.
     pub(crate) fn add(&mut self, more: &Transfer) {
-        self.calls += more.calls;
-        self.bounded_calls += more.bounded_calls;
-        self.unknown_calls += more.unknown_calls;
-        self.calls_out += more.calls_out;
-        self.calls_in += more.calls_in;
+        let Transfer {
+            calls,
+            bytes_out,
+            bytes_in,
+            bounded_calls,
+            bytes_at_most,
+            unknown_calls,
+            calls_out,
+            calls_in,
+            mean_out: _,
+            mean_in: _,
+            late_sender,
+        } = more;
+        self.calls += calls;
+        self.bounded_calls += bounded_calls;
+        self.unknown_calls += unknown_calls;
+        self.calls_out += calls_out;
+        self.calls_in += calls_in;
         for (sum, more) in [
-            (&mut self.bytes_out, more.bytes_out),
-            (&mut self.bytes_in, more.bytes_in),
-            (&mut self.bytes_at_most, more.bytes_at_most),
+            (&mut self.bytes_out, bytes_out),
+            (&mut self.bytes_in, bytes_in),
+            (&mut self.bytes_at_most, bytes_at_most),
         ] {
-            *sum = sum.saturating_add(more);
+            *sum = sum.saturating_add(*more);
         }
-        if let Some(more) = more.late_sender {
+        if let Some(more) = late_sender {
+            let LateSender {
+                receives,
+                late,
+                late_s,
+            } = more;
             let sum = self.late_sender.get_or_insert_default();
-            sum.receives += more.receives;
-            sum.late += more.late;
-            sum.late_s += more.late_s;
+            sum.receives += receives;
+            sum.late += late;
+            sum.late_s += late_s;
         }
         let mean = |bytes: u64, calls: u64| (calls > 0).then(|| bytes as f64 / calls as f64);
         self.mean_out = mean(self.bytes_out, self.calls_out);

@@ -40,12 +40,13 @@ impl Histogram {
     }
 
     pub(super) fn merge(&mut self, other: &Histogram) {
-        let buckets = self.buckets.len().max(other.buckets.len());
-        self.buckets.resize(buckets, 0);
-        for (all, count) in self.buckets.iter_mut().zip(&other.buckets) {
+        let Histogram { buckets, count } = other;
+        let most = self.buckets.len().max(buckets.len());
+        self.buckets.resize(most, 0);
+        for (all, count) in self.buckets.iter_mut().zip(buckets) {
             *all += count;
         }
-        self.count += other.count;
+        self.count += count;
     }
 
     /// How many numbers there are.

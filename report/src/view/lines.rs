@@ -4,8 +4,8 @@ use super::merged_paths as paths;
 use crate::model::ranks;
 use crate::model::sum::{add, both};
 use crate::model::{
-    Lock, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region, RegionCounts,
-    Report, Spread,
+    Lock, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region, RegionCount,
+    RegionCounts, Report, Spread,
 };
 use ompfuse_format::Construct;
 use ompfuse_fuse::names::readable;
@@ -148,9 +148,16 @@ fn properties(report: &Report, number: &BTreeMap<u32, u32>) -> Vec<Property> {
         let same = |s: &&mut Property| (s.kind, s.region) == (one.kind, region);
         match sums.iter_mut().find(same) {
             Some(sum) => {
-                sum.seconds += one.seconds;
-                sum.count += one.count;
-                sum.severity = sum.severity.zip(one.severity).map(|(a, b)| a + b);
+                let Property {
+                    kind: _,
+                    region: _,
+                    seconds,
+                    count,
+                    severity,
+                } = *one;
+                sum.seconds += seconds;
+                sum.count += count;
+                sum.severity = sum.severity.zip(severity).map(|(a, b)| a + b);
             }
             None => sums.push(Property { region, ..*one }),
         }
@@ -195,68 +202,125 @@ fn region_counts(all: &[RegionCounts], number: &BTreeMap<u32, u32>) -> Vec<Regio
 }
 
 fn add_counts(to: &mut RegionCounts, from: &RegionCounts) {
-    to.thread = to.thread.filter(|_| to.thread == from.thread);
-    to.executed += from.executed;
-    to.covered += from.covered;
-    to.wall_s += from.wall_s;
-    to.covered_wall_s += from.covered_wall_s;
-    to.processor_s = to.processor_s.zip(from.processor_s).map(|(a, b)| a + b);
-    to.wait_s += from.wait_s;
-    to.events.retain(|name, _| from.events.contains_key(name));
-    for (name, count) in &mut to.events {
-        let other = from.events[name];
-        count.count += other.count;
-        count.covered += other.covered;
+    let RegionCounts {
+        region: _,
+        process: _,
+        team_thread: _,
+        thread,
+        executed,
+        covered,
+        wall_s,
+        covered_wall_s,
+        processor_s,
+        wait_s,
+        events,
+    } = from;
+    to.thread = to.thread.filter(|_| to.thread == *thread);
+    to.executed += executed;
+    to.covered += covered;
+    to.wall_s += wall_s;
+    to.covered_wall_s += covered_wall_s;
+    to.processor_s = to.processor_s.zip(*processor_s).map(|(a, b)| a + b);
+    to.wait_s += wait_s;
+    to.events.retain(|name, _| events.contains_key(name));
+    for (name, sum) in &mut to.events {
+        let RegionCount { count, covered } = events[name];
+        sum.count += count;
+        sum.covered += covered;
     }
 }
 
 fn add_overhead(to: &mut ParallelOverhead, from: &ParallelOverhead) {
-    to.executions += from.executions;
-    to.nested += from.nested;
-    to.team = to.team.max(from.team);
-    to.wall_s += from.wall_s;
-    to.total_s += from.total_s;
-    to.of_run = to.of_run.zip(from.of_run).map(|(a, b)| a + b);
+    let ParallelOverhead {
+        region: _,
+        address: _,
+        executions,
+        nested,
+        team,
+        wall_s,
+        of_run,
+        total_s,
+        work_s,
+        unknown_s,
+        overhead,
+        of_program,
+        parts,
+        incomplete_because,
+    } = from;
+    to.executions += executions;
+    to.nested += nested;
+    to.team = to.team.max(*team);
+    to.wall_s += wall_s;
+    to.total_s += total_s;
+    to.of_run = to.of_run.zip(*of_run).map(|(a, b)| a + b);
     to.of_run = to.of_run.filter(|&share| share <= 1.0); // else they overlap
     // Work that is known of one of them is a part of what is not known of both.
-    to.unknown_s += from.unknown_s;
-    match (to.work_s, from.work_s) {
+    to.unknown_s += unknown_s;
+    match (to.work_s, *work_s) {
         (Some(a), Some(b)) => to.work_s = Some(a + b),
         (one, other) => {
             to.unknown_s += one.or(other).unwrap_or(0.0);
             to.work_s = None;
         }
     }
-    let sum = |a, b| both(a, b, |a, b| a + b);
-    if let (Some(a), Some(b)) = (&mut to.of_program, from.of_program) {
-        *a = ProgramShares {
-            total: a.total + b.total,
-            overheads: a.overheads + b.overheads,
-            synchronization: sum(a.synchronization, b.synchronization),
-            imbalance: sum(a.imbalance, b.imbalance),
-            limited_parallelism: sum(a.limited_parallelism, b.limited_parallelism),
-            management: sum(a.management, b.management),
-        };
+    if let (Some(a), Some(b)) = (&mut to.of_program, of_program) {
+        add_shares(a, b);
     }
-    let (a, b) = (to.overhead, from.overhead);
-    to.overhead = Overhead {
-        synchronization_s: sum(a.synchronization_s, b.synchronization_s),
-        imbalance_s: sum(a.imbalance_s, b.imbalance_s),
-        limited_parallelism_s: sum(a.limited_parallelism_s, b.limited_parallelism_s),
-        management_s: sum(a.management_s, b.management_s),
-    };
-    for part in &from.parts {
-        let same = |p: &&mut OverheadPart| (&p.what, p.class) == (&part.what, part.class);
+    add_classes(&mut to.overhead, overhead);
+    for part in parts {
+        let OverheadPart {
+            what,
+            class,
+            seconds,
+            count,
+        } = part;
+        let same = |p: &&mut OverheadPart| (&p.what, p.class) == (what, *class);
         match to.parts.iter_mut().find(same) {
             Some(known) => {
-                known.seconds += part.seconds;
-                known.count += part.count;
+                known.seconds += seconds;
+                known.count += count;
             }
             None => to.parts.push(part.clone()),
         }
     }
     to.parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    if to.incomplete_because.is_empty() {
-        to.incomplete_because.clone_from(&from.incomplete_because);
+    for reason in incomplete_because {
+        let kind = std::mem::discriminant(reason);
+        let known = to.incomplete_because.iter();
+        if !known.map(std::mem::discriminant).any(|k| k == kind) {
+            to.incomplete_because.push(*reason);
+        }
     }
+}
+
+fn add_shares(to: &mut ProgramShares, from: &ProgramShares) {
+    let ProgramShares {
+        total,
+        overheads,
+        synchronization,
+        imbalance,
+        limited_parallelism,
+        management,
+    } = *from;
+    to.total += total;
+    to.overheads += overheads;
+    let sum = |a, b| both(a, b, |a, b| a + b);
+    to.synchronization = sum(to.synchronization, synchronization);
+    to.imbalance = sum(to.imbalance, imbalance);
+    to.limited_parallelism = sum(to.limited_parallelism, limited_parallelism);
+    to.management = sum(to.management, management);
+}
+
+fn add_classes(to: &mut Overhead, from: &Overhead) {
+    let Overhead {
+        synchronization_s,
+        imbalance_s,
+        limited_parallelism_s,
+        management_s,
+    } = *from;
+    let sum = |a, b| both(a, b, |a, b| a + b);
+    to.synchronization_s = sum(to.synchronization_s, synchronization_s);
+    to.imbalance_s = sum(to.imbalance_s, imbalance_s);
+    to.limited_parallelism_s = sum(to.limited_parallelism_s, limited_parallelism_s);
+    to.management_s = sum(to.management_s, management_s);
 }

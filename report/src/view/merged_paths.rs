@@ -1,5 +1,6 @@
 //! Call paths of regions of which several are one row: copies of a construct, made by the compiler.
 
+use crate::model::sum::both;
 use crate::model::{CallPath, CallPathThread, ContextCall, PathCount};
 use crate::words::called_from;
 use std::collections::{BTreeMap, HashMap};
@@ -66,15 +67,23 @@ pub(super) fn merged(
 /// Adds what a path has of its own. What it has with all that is below follows from that, for all threads together; single threads and
 /// events are told of paths that are one alone.
 fn add(to: &mut CallPath, from: &CallPath) {
+    let CallPath {
+        parent: _,
+        region: _,
+        context: _,
+        executions,
+        wall_s,
+        exclusive_s,
+        inclusive_s: _, // follows from what is below
+        per_thread,
+        events,
+    } = from;
     let is_first = to.executions == 0 && to.per_thread.is_empty();
-    to.executions += from.executions;
-    to.exclusive_s += from.exclusive_s;
-    to.wall_s = match (to.wall_s, from.wall_s) {
-        (Some(a), Some(b)) => Some(a + b),
-        (one, other) => one.or(other),
-    };
+    to.executions += executions;
+    to.exclusive_s += exclusive_s;
+    to.wall_s = both(to.wall_s, *wall_s, |a, b| a + b);
     (to.per_thread, to.events) = match is_first {
-        true => (from.per_thread.clone(), from.events.clone()),
+        true => (per_thread.clone(), events.clone()),
         false => (
             Vec::<CallPathThread>::new(),
             BTreeMap::<String, PathCount>::new(),

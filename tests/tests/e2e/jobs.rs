@@ -407,3 +407,111 @@ fn ten_thousand_ranks_fit() {
     assert!(said.contains("10000 MPI ranks"), "{said}");
     println!("{:.1} s", begun.elapsed().as_secs_f64());
 }
+
+/// Starts a program as two ranks, which are recorded apart, and returns the job's report.
+fn apart(folder: &Path, options: &str, command: &str) -> Value {
+    let script = format!(
+        "for r in 0 1; do OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$r \
+         OMP_NUM_THREADS=2 \"$OMPFUSE\" record {options} -o job/%r -- {command} || exit 1; done"
+    );
+    ranks::run(folder, &script).ok(&script);
+    schema::checked(&folder.join("job"))
+}
+
+/// A function whose jump has a computed target can't count. Only the second rank executes it.
+const COMPUTED: &str = r#"
+#include <stdlib.h>
+volatile long sink, off; void *volatile base;
+int main(void) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (!rank || atoi(rank) == 1) {
+        #pragma omp parallel
+        {
+            base = &&a; off = (long)((char *)&&b - (char *)&&a); long s = 0;
+            for (long i = 0; i < 20000000; i++) {
+                goto *(void *)((char *)base + ((i & 1) ? off : 0));
+                a: s += i; continue;
+                b: s -= 3; continue;
+            }
+            sink = s;
+        }
+    }
+    #pragma omp parallel for schedule(dynamic, 10)
+    for (long i = 0; i < 200; i++) { long s = 0; for (int k = 0; k < 2000; k++) s += k ^ i; sink = s; }
+}
+"#;
+
+/// What can't be counted in one rank is a part of the job's work.
+#[test]
+fn what_one_rank_can_not_count_is_told_of_the_job() {
+    let folder = tempfile::tempdir().expect("there is room");
+    if compile::text(folder.path(), "computed", COMPUTED, "gcc -O2 -g -fopenmp").is_none() {
+        return;
+    }
+    let report = apart(folder.path(), "--count", "./computed");
+    let share = |function: &Value| function["share"].as_f64();
+    let shares: Vec<f64> = list(&report, "uncounted")
+        .iter()
+        .filter_map(share)
+        .collect();
+    let regions = list(&report, "regions");
+    let work = |r: &Value| number(r, "work_s");
+    let all: f64 = regions.iter().map(work).sum();
+    let own = regions.iter().map(work).fold(0.0, f64::max);
+    assert_eq!(shares.len(), 1, "{:#}", report["uncounted"]);
+    assert!(
+        (shares[0] - own / all).abs() < 1e-6,
+        "{shares:?}, {own} of {all}"
+    );
+    // Runs tell the same in any order.
+    let runs = |flags: &[&str], name: &str| {
+        let out = folder.path().join(name);
+        let program = folder.path().join("computed");
+        ompfuse_tests::table::record(&program, &[], 2, &out, flags).ok(name);
+        ompfuse_tests::table::runs(&out)
+            .pop()
+            .expect("a run was recorded")
+    };
+    let (plain, counted) = (
+        runs(&["--events", "none"], "plain"),
+        runs(&["--count"], "counted"),
+    );
+    let told = |first: &Path, second: &Path, name: &str| {
+        let out = folder.path().join(name);
+        command::run([Path::new("combine"), first, second, Path::new("-o"), &out]).ok(name);
+        let report = command::report(&out);
+        let functions = list(&report, "uncounted").iter();
+        let known = functions.filter(|f| !f["share"].is_null());
+        known.map(|f| f["function"].to_string()).collect::<Vec<_>>()
+    };
+    let one = told(&plain, &counted, "one.parquet");
+    assert_eq!(one.len(), 1);
+    assert_eq!(told(&counted, &plain, "other.parquet"), one);
+}
+
+/// Its own time is that of the longest rank, and not more than each rank's own.
+#[test]
+fn a_job_takes_as_long_as_its_longest_rank() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let source = "#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n\
+                  usleep(atoi(getenv(\"OMPI_COMM_WORLD_RANK\")) ? 40000 : 10000);\n\
+                  #pragma omp parallel\nusleep(1000);\nreturn 0; }";
+    if compile::text(folder.path(), "sleeps", source, "gcc -O2 -fopenmp").is_none() {
+        return;
+    }
+    let report = apart(folder.path(), "--events none", "./sleeps");
+    let own = ["0", "1"].map(|rank| {
+        let rank = schema::checked(&folder.path().join("job").join(rank));
+        number(&rank, "lifetime_s")
+    });
+    let longest = own[0].max(own[1]);
+    assert!(
+        (number(&report, "lifetime_s") - longest).abs() < 1e-9,
+        "{own:?}"
+    );
+    let job = folder.path().join("job");
+    let text = command::run([Path::new("report"), &job])
+        .ok("report")
+        .text();
+    assert!(text.contains("in 2 processes together"), "{text}");
+}

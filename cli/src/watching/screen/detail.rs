@@ -26,11 +26,12 @@ pub(super) fn lines(
     width: usize,
 ) -> Vec<Line<'static>> {
     let title = format!(
-        "{} {}: {} of all time, {} of it waiting and runtime library",
+        "{} {}: {} of all time, {} of it waiting, {} runtime library",
         row.kind(),
         row.location(),
         percent(row.share),
-        percent(row.wait_share)
+        percent(row.wait_share),
+        percent(row.runtime_share)
     );
     let mut place = vec![];
     place.extend(row.function.clone().map(|f| format!("function {f}")));

@@ -24,15 +24,13 @@ pub(super) const KEYS: [(&str, &str); 13] = [
 ];
 
 /// Columns, and what they mean.
-pub(super) const COLUMNS: [(&str, &str); 7] = [
+pub(super) const COLUMNS: [(&str, &str); 8] = [
     (
         "share",
         "of all recorded time, waiting and runtime library included",
     ),
-    (
-        "wait",
-        "share of a row's own time that is waiting and runtime library",
-    ),
+    ("wait", "share of a row's own time that is waiting"),
+    ("runtime", "share that is the runtime library otherwise"),
     (
         "per s",
         "executions or units in a second, whichever are more",

@@ -114,6 +114,7 @@ pub(super) fn columns<'a>(tab: Tab, picture: &'a Picture) -> Vec<Column<'a>> {
             Column::right("threads"),
             Column::right("share"),
             Column::right("wait"),
+            Column::right("runtime").leaves(2),
             Column::right("imbal."),
             Column::right("seconds").leaves(1),
             Column::left(MINUTE).leaves(2),
@@ -131,7 +132,7 @@ pub(super) fn columns<'a>(tab: Tab, picture: &'a Picture) -> Vec<Column<'a>> {
 }
 
 /// Columns of the regions before that of the last minute.
-const FIXED: usize = 9;
+const FIXED: usize = 10;
 
 fn text(text: impl Into<String>) -> Key {
     Key::Text(text.into())
@@ -142,13 +143,14 @@ pub(super) fn key_of_region(row: &Row, column: usize, events: &[&str]) -> Key {
     Key::Number(match column {
         0 | FIXED => row.share,
         1 => row.wait_share,
-        2 => return text(row.kind()),
-        3 => return text(row.location()),
-        4 => row.rate_per_s,
-        5 => row.entered as f64,
-        6 => row.xus as f64,
-        7 => row.imbalance,
-        8 => row.threads as f64,
+        2 => row.runtime_share,
+        3 => return text(row.kind()),
+        4 => return text(row.location()),
+        5 => row.rate_per_s,
+        6 => row.entered as f64,
+        7 => row.xus as f64,
+        8 => row.imbalance,
+        9 => row.threads as f64,
         other => {
             let event = events.get(other - FIXED - 1);
             event.and_then(|e| row.events.get(*e)).copied().unwrap_or(0) as f64
@@ -182,10 +184,11 @@ pub(super) fn key_of_process(row: &Process, column: usize) -> Key {
         0 => -f64::from(row.mpi_rank.unwrap_or(0)),
         1 => -f64::from(row.pid),
         2 => row.threads as f64,
-        3 | 7 => row.share,
+        3 | 8 => row.share,
         4 => row.wait_share,
-        5 => row.imbalance,
-        6 => row.seconds.unwrap_or(0.0),
+        5 => row.runtime_share,
+        6 => row.imbalance,
+        7 => row.seconds.unwrap_or(0.0),
         _ => return text(row.folder.to_string_lossy()),
     })
 }
@@ -244,6 +247,7 @@ pub(super) fn process(
         row.threads.to_string(),
         percent(row.share),
         percent(row.wait_share),
+        percent(row.runtime_share),
         match row.threads {
             0 | 1 => String::new(),
             _ => percent(row.imbalance),

@@ -111,19 +111,13 @@ impl Executions {
 
     /// Takes over those of a process whose threads begin with `first`.
     pub(in crate::summary) fn merge(&mut self, other: &Executions, first: u32) {
-        self.stat.merge(&other.stat);
-        for (thread, theirs) in &other.threads {
-            let ours = self.threads.entry(first + thread).or_default();
-            if let Some(waited) = theirs.waited {
-                *ours.waited.get_or_insert(0) += waited;
-            }
-            ours.count += theirs.count;
-            ours.measured += theirs.measured;
-            ours.startup += theirs.startup;
-            ours.body += theirs.body;
-            ours.barrier += theirs.barrier;
-            ours.task += theirs.task;
-            ours.shutdown += theirs.shutdown;
+        let Executions { stat, threads } = other;
+        self.stat.merge(stat);
+        for (thread, theirs) in threads {
+            self.threads
+                .entry(first + thread)
+                .or_default()
+                .merge(theirs);
         }
     }
 
@@ -152,6 +146,30 @@ impl Executions {
 }
 
 impl OfThread {
+    /// Takes over the sums of other executions.
+    fn merge(&mut self, other: &OfThread) {
+        let OfThread {
+            waited,
+            count,
+            measured,
+            startup,
+            body,
+            barrier,
+            task,
+            shutdown,
+        } = *other;
+        if let Some(waited) = waited {
+            *self.waited.get_or_insert(0) += waited;
+        }
+        self.count += count;
+        self.measured += measured;
+        self.startup += startup;
+        self.body += body;
+        self.barrier += barrier;
+        self.task += task;
+        self.shutdown += shutdown;
+    }
+
     /// A part of an execution. Between fork and join no moment is counted twice or not at all.
     fn add(&mut self, instance: &Instance, part: &Part, is_complete: bool) {
         let (fork, join) = (instance.fork, instance.join.max(instance.fork));
@@ -219,19 +237,37 @@ pub(in crate::summary) fn in_order(
 impl ParallelStat {
     /// Takes over the sums of other executions.
     fn merge(&mut self, other: &ParallelStat) {
-        self.executions += other.executions;
-        self.nested += other.nested;
-        self.measured += other.measured;
-        self.wall_ns += other.wall_ns;
-        self.team_ns += other.team_ns;
-        self.team = self.team.max(other.team);
-        self.startup_ns += other.startup_ns;
-        self.shutdown_ns += other.shutdown_ns;
-        self.imbalance_ns += other.imbalance_ns;
-        self.limited_ns += other.limited_ns;
-        self.left_behind_ns += other.left_behind_ns;
-        self.least_idle_of += other.least_idle_of;
-        self.least_idle_ns += other.least_idle_ns;
+        let ParallelStat {
+            site: _,
+            executions,
+            nested,
+            measured,
+            wall_ns,
+            team_ns,
+            team,
+            startup_ns,
+            shutdown_ns,
+            imbalance_ns,
+            limited_ns,
+            left_behind_ns,
+            least_idle_of,
+            least_idle_ns,
+            workers: _, // made when all is added
+            team_parts: _,
+        } = *other;
+        self.executions += executions;
+        self.nested += nested;
+        self.measured += measured;
+        self.wall_ns += wall_ns;
+        self.team_ns += team_ns;
+        self.team = self.team.max(team);
+        self.startup_ns += startup_ns;
+        self.shutdown_ns += shutdown_ns;
+        self.imbalance_ns += imbalance_ns;
+        self.limited_ns += limited_ns;
+        self.left_behind_ns += left_behind_ns;
+        self.least_idle_of += least_idle_of;
+        self.least_idle_ns += least_idle_ns;
     }
 
     /// One more execution; whether all of its parts are on record.

@@ -4,7 +4,7 @@ use super::rows::{self, key};
 use super::sums::Sums;
 use super::{Measured, MeasuredRegion, finished, hash, interfaces, origin};
 use crate::Report;
-use crate::compare::side::{Interface, Origin};
+use crate::compare::side::{Interface, Origin, Unseen};
 use crate::from_summary::region_ids;
 use crate::model::key::RegionKey;
 use crate::model::{ModuleInfo, Region};
@@ -203,8 +203,14 @@ impl Ranks {
         let parents: Vec<Option<usize>> = (rows.iter())
             .map(|(_, row)| position.get(row.parent.as_ref()?).copied())
             .collect();
+        let is_known: Vec<bool> = (self.events.iter())
+            .map(|event| origin.events.contains_key(event))
+            .collect();
         let regions: Vec<MeasuredRegion> = (rows.into_iter().zip(parents))
-            .map(|((_, row), parent)| row.sums.finished(row.key, &self.events, parent))
+            .map(|((_, row), parent)| {
+                let sums = row.sums.of_known(&is_known);
+                sums.finished(row.key, &self.events, parent)
+            })
             .collect();
         let is_whole = self.cut == 0;
         Some(finished(
@@ -255,31 +261,56 @@ fn whole_key(
 
 /// Counts of some events in the order of others.
 fn arranged(counts: &[Option<u64>], from: &[String], to: &[String]) -> Vec<Option<u64>> {
-    if from == to || counts.is_empty() {
-        return counts.to_vec();
-    }
     let count = |event| counts.get(from.iter().position(|e| e == event)?).copied();
     to.iter().map(|event| count(event).flatten()).collect()
 }
 
 /// Adds where another rank's numbers come from.
 fn add(all: &mut Origin, rank: Origin) {
+    let Origin {
+        // Of the job, or the same of all.
+        name: _,
+        program: _,
+        args: _,
+        args_hash: _,
+        host_hash: _,
+        host: _,
+        runs: _,
+        machine: _,
+        commit: _,
+        // Taken from elsewhere.
+        probes: _,
+        damage: _,
+        left_out: _,
+        threads,
+        team,
+        processors,
+        events,
+        simulated,
+        in_part,
+        starved,
+        modules,
+        unseen,
+        started,
+    } = rank;
     let most = |a: Option<f64>, b: Option<f64>| if b > a { b } else { a };
-    all.threads += rank.threads;
-    all.team = all.team.max(rank.team);
-    all.events
-        .retain(|event, _| rank.events.contains_key(event));
-    all.simulated |= rank.simulated;
-    all.in_part |= rank.in_part;
-    all.starved = most(all.starved, rank.starved);
-    all.modules.extend(rank.modules);
-    for unseen in rank.unseen {
-        match all.unseen.iter_mut().find(|u| u.module == unseen.module) {
-            Some(known) => known.lost = known.lost.max(unseen.lost),
-            None => all.unseen.push(unseen),
+    all.threads += threads;
+    all.team = all.team.max(team);
+    // How many of these are the same is not known.
+    all.processors = all.processors.filter(|_| all.processors == processors);
+    all.events.retain(|event, _| events.contains_key(event));
+    all.simulated |= simulated;
+    all.in_part |= in_part;
+    all.starved = most(all.starved, starved);
+    all.modules.extend(modules);
+    for Unseen { module, lost } in unseen {
+        match all.unseen.iter_mut().find(|u| u.module == module) {
+            Some(known) => known.lost = known.lost.max(lost),
+            None => all.unseen.push(Unseen { module, lost }),
         }
     }
-    all.started = match (all.started, rank.started) {
+    all.unseen.sort_by(|a, b| a.module.cmp(&b.module));
+    all.started = match (all.started, started) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (one, other) => one.or(other),
     };

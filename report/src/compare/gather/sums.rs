@@ -90,9 +90,14 @@ impl FromIterator<u64> for Workers {
 
 impl Workers {
     fn add(&mut self, more: &Workers) {
-        self.threads += more.threads;
-        self.ns += more.ns;
-        self.most_ns = self.most_ns.max(more.most_ns);
+        let Workers {
+            threads,
+            ns,
+            most_ns,
+        } = *more;
+        self.threads += threads;
+        self.ns += ns;
+        self.most_ns = self.most_ns.max(most_ns);
     }
 
     /// `max / mean - 1`; 0 where nobody works.
@@ -118,31 +123,59 @@ pub(super) fn add_counts(sums: &mut Vec<Option<u64>>, counts: &[Option<u64>]) {
 impl Sums {
     /// Adds another process's.
     pub(super) fn add(&mut self, more: &Sums) {
-        self.doubt = self.doubt.take().or_else(|| more.doubt.clone());
-        self.own_ns += more.own_ns;
-        self.work_ns += more.work_ns;
-        self.wall_ns += more.wall_ns;
-        self.executions += more.executions;
-        self.barriers += more.barriers;
-        self.units += more.units;
-        self.units_ns += more.units_ns;
-        self.iterations += more.iterations;
-        self.max_ns = self.max_ns.max(more.max_ns);
-        add_counts(&mut self.counts, &more.counts);
-        add_counts(&mut self.unit_counts, &more.unit_counts);
-        self.in_part |= more.in_part;
-        for (quantity, seconds) in &more.classes {
+        let Sums {
+            doubt,
+            own_ns,
+            work_ns,
+            wall_ns,
+            executions,
+            barriers,
+            units,
+            units_ns,
+            iterations,
+            max_ns,
+            counts,
+            unit_counts,
+            in_part,
+            classes,
+            team_s: (total_s, work_s),
+            own,
+            whole,
+        } = more;
+        self.doubt = self.doubt.take().or_else(|| doubt.clone());
+        self.own_ns += own_ns;
+        self.work_ns += work_ns;
+        self.wall_ns += wall_ns;
+        self.executions += executions;
+        self.barriers += barriers;
+        self.units += units;
+        self.units_ns += units_ns;
+        self.iterations += iterations;
+        self.max_ns = self.max_ns.max(*max_ns);
+        add_counts(&mut self.counts, counts);
+        add_counts(&mut self.unit_counts, unit_counts);
+        self.in_part |= in_part;
+        for (quantity, seconds) in classes {
             *self.classes.entry(quantity.clone()).or_default() += seconds;
         }
-        let (total_s, work_s) = more.team_s;
-        self.team_s.1 = match (self.team_s.0 > 0.0, total_s > 0.0) {
-            (true, true) => self.team_s.1.zip(work_s).map(|(a, b)| a + b),
-            (false, true) => work_s,
+        self.team_s.1 = match (self.team_s.0 > 0.0, *total_s > 0.0) {
+            (true, true) => self.team_s.1.zip(*work_s).map(|(a, b)| a + b),
+            (false, true) => *work_s,
             (_, false) => self.team_s.1,
         };
         self.team_s.0 += total_s;
-        self.own.add(&more.own);
-        self.whole.add(&more.whole);
+        self.own.add(own);
+        self.whole.add(whole);
+    }
+
+    /// Without the counts of events that some process hasn't counted.
+    pub(super) fn of_known(mut self, is_known: &[bool]) -> Sums {
+        for counts in [&mut self.counts, &mut self.unit_counts] {
+            for (count, is_known) in counts.iter_mut().zip(is_known) {
+                *count = count.filter(|_| *is_known);
+            }
+        }
+        self
     }
 
     /// As a value, without what only single units tell.

@@ -156,6 +156,19 @@ impl Quantity {
         let names = ["instructions", "sim-instructions", exact::NAME];
         matches!(self, Quantity::Event(name) if names.contains(&name.as_str()))
     }
+    /// How a change is that makes it larger: better (`Some(true)`), worse, or neither.
+    pub fn is_better_if_larger(&self) -> Option<bool> {
+        match self {
+            Quantity::ParallelEfficiency
+            | Quantity::OpenmpEfficiency
+            | Quantity::Serialization
+            | Quantity::LoadBalance
+            | Quantity::Scheduling
+            | Quantity::MpiEfficiency => Some(true),
+            Quantity::Executions | Quantity::Units | Quantity::Iterations => None,
+            _ => Some(false),
+        }
+    }
 
     /// Whether it tells by itself, as the time does, that a region changed. Other quantities are details.
     pub fn is_headline(&self) -> bool {

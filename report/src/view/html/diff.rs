@@ -104,10 +104,13 @@ fn changes(changes: &[Change]) -> Markup {
 
 /// What a change is shown as: certain and worse, certain and better, or neither.
 fn tone(change: &Change) -> &'static str {
-    match (change.finding, change.change) {
-        (Finding::Changed, Some(by)) if by > 0.0 => "worse",
-        (Finding::Changed, Some(by)) if by < 0.0 => "better",
-        _ => "",
+    let by = change
+        .change
+        .filter(|by| change.finding == Finding::Changed && *by != 0.0);
+    match by.zip(change.quantity.is_better_if_larger()) {
+        Some((by, is_better)) if is_better == (by > 0.0) => "better",
+        Some(_) => "worse",
+        None => "",
     }
 }
 
@@ -262,4 +265,37 @@ fn value(pair: &Pair, quantiles: &[Option<Vec<Value>>; 2]) -> Value {
         "quantiles": quantiles,
         "unit": pair.unit.as_ref().map(|u| json!([u.what, short(u.time_s[0]), short(u.time_s[1]), u.labels, u.is_certain])),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Quantity;
+
+    #[test]
+    fn more_efficiency_is_better_and_more_time_is_worse() {
+        let of = |quantity: Quantity, by: f64, finding: Finding| {
+            let change = Change {
+                quantity,
+                a: Some(1.0),
+                b: Some(1.0 + by),
+                change: Some(by),
+                interval: None,
+                p: None,
+                finding,
+                runs_needed: None,
+                is_modelled: false,
+            };
+            tone(&change)
+        };
+        let (rises, falls) = (0.25, -0.25);
+        let changed = Finding::Changed;
+        assert_eq!(of(Quantity::Wall, rises, changed), "worse");
+        assert_eq!(of(Quantity::Wall, falls, changed), "better");
+        assert_eq!(of(Quantity::ParallelEfficiency, rises, changed), "better");
+        assert_eq!(of(Quantity::LoadBalance, falls, changed), "worse");
+        // More iterations are neither.
+        assert_eq!(of(Quantity::Iterations, rises, changed), "");
+        assert_eq!(of(Quantity::Wall, rises, Finding::Equal), "");
+    }
 }

@@ -101,12 +101,14 @@ pub(super) fn ranks(context: &Context<'_>) -> Option<Markup> {
     let mpi: &Mpi = context.page.report.mpi.as_ref()?;
     let most = mpi.ranks.iter().map(|r| r.wall_s * f64::from(r.threads));
     let most = most.fold(1e-12, f64::max);
+    let has_threads = (context.merged.regions.iter()).any(|r| !r.per_thread.is_empty());
     Some(html! {
         div.heading {
             h2 { "Ranks" }
             p.sub {
                 "Imbalance among ranks " (percent(mpi.imbalance_among_ranks)) ", among the threads of a rank "
-                (percent(mpi.imbalance_among_threads)) ". The threads of each rank are in the details of the regions."
+                (percent(mpi.imbalance_among_threads)) "."
+                @if has_threads { " The threads of each rank are in the details of the regions." }
             }
         }
         div.scroll tabindex="0" role="region" aria-label="Ranks" {

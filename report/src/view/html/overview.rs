@@ -6,14 +6,13 @@ use super::shares::Shares;
 use crate::model::Report;
 use crate::words::units::{count, percent, seconds};
 use crate::words::verdict::{Verdict, is_without_regions, verdict};
-use crate::words::{self, shell_words};
+use crate::words::{self, head, shell_words};
 use maud::{Markup, html};
 
 /// The section.
 pub(super) fn section(context: &Context<'_>) -> Markup {
     let report = context.page.report;
     let shares = Shares::new(report);
-    let probes = report.probes.as_ref().map(|p| p.estimated_s);
     html! {
         h1 title=(words::recorded_program(report)) { (words::recorded_program(report).rsplit('/').next().unwrap_or_default()) }
         p.command { code { (command(report)) } }
@@ -25,12 +24,14 @@ pub(super) fn section(context: &Context<'_>) -> Markup {
             Some(shares) => {
                 p.sub {
                     (seconds(shares.available_s)) " available: "
-                    (shares.threads) @if shares.threads == 1 { " thread" } @else { " threads" }
-                    @if report.account.as_ref().is_some_and(|a| a.processes.len() <= 1) {
-                        " × " (seconds(shares.available_s / shares.threads as f64)) " of the program's own time"
+                    @let threads = head::threads(report);
+                    (threads) @if threads == 1 { " thread" } @else { " threads" }
+                    @match report.account.as_ref().map_or(0, |a| a.processes.len()) {
+                        0 | 1 => { " × " (seconds(shares.available_s / threads as f64)) " of the program's own time" },
+                        n => { " of " (n) " processes, each for as long as its process took" },
                     }
                 }
-                (shares.bar(probes))
+                (shares.bar(report.probes.as_ref()))
             }
             None => p.note { "It can't be divided: the program's time isn't known." }
         }
@@ -46,8 +47,8 @@ fn command(report: &Report) -> String {
 fn facts(context: &Context<'_>) -> Vec<(&'static str, String)> {
     let report = context.page.report;
     let mut facts = vec![];
-    facts.extend(report.duration_s.map(|s| ("Time", seconds(s))));
-    facts.push(("Threads", report.threads.to_string()));
+    facts.extend(head::own_s(report).map(|s| ("Time", seconds(s))));
+    facts.push(("Threads", head::threads(report).to_string()));
     let processors = report.running.as_ref().and_then(|r| r.processors);
     facts.extend(processors.map(|n| ("Processors", n.to_string())));
     if let Some(mpi) = &report.mpi {

@@ -42,7 +42,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
     Some(html! {
         div.heading {
             h2 { "Regions" }
-            p.sub { "Where " (seconds(all_s)) " of the threads' time went. Select a region for its details." }
+            p.sub { "Where " (seconds(all_s)) @if report.available_s.is_some() { " of available time" } @else { " of the threads' time" } " went. Select a region for its details." }
         }
         div.tools {
             label { span.what { "Filter " } input #filter type="search" placeholder="construct, file, function" autocomplete="off" spellcheck="false"; }

@@ -50,7 +50,7 @@ fn overview(series: &Series, name: &str) -> Markup {
             @for line in others { p.prediction { (line) } }
         }
         h2.small { "Where the available time went" }
-        p.sub { "Wall-clock time × threads. Perfect scaling would keep the bars at the length of the first." }
+        p.sub { "Own time × threads. Perfect scaling would keep the bars at the length of the first." }
         (stacks(series))
         @if !notes.is_empty() {
             div.alert role="note" { h2.small { "Mind" } ul { @for note in &notes { li { (note) } } } }

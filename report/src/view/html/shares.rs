@@ -1,7 +1,7 @@
 //! What the program's available time went to, as a bar with its legend.
 
 use crate::model::series::Stack;
-use crate::model::{Class, Report, State};
+use crate::model::{Class, ProbeTime, Report, State};
 use crate::words::units::{percent, seconds};
 use maud::{Markup, html};
 
@@ -145,12 +145,12 @@ impl Shares {
         }
     }
 
-    /// The bar, with its legend below. `probes`: what probes took of it, estimated, in seconds.
-    pub(super) fn bar(&self, probes: Option<f64>) -> Markup {
-        let probes = probes.map(|s| s.min(self.available_s));
+    /// The bar, with its legend below. `probes`: what probes took of it, estimated; as everywhere its share is of the processor time.
+    pub(super) fn bar(&self, probes: Option<&ProbeTime>) -> Markup {
         html! {
             (self.segments())
-            @if let Some(s) = probes {
+            @if let Some(probes) = probes {
+                @let s = probes.estimated_s.min(self.available_s);
                 div.probes-bar aria-hidden="true" {
                     div style=(format!("width:{:.3}%", 100.0 * self.share(s))) {}
                 }
@@ -164,12 +164,12 @@ impl Shares {
                         span.sub { (seconds(*s)) }
                     }
                 }
-                @if let Some(s) = probes {
-                    li title="What recording itself took, estimated. It is inside of the other parts." data-part="probes" {
+                @if let Some(probes) = probes {
+                    li title="What recording itself took, estimated. It is inside of the other parts. Its share is of the processor time." data-part="probes" {
                         span.key.probes {}
                         span.what { "Probes (inside)" }
-                        span.num { "≈ " (percent(self.share(s))) }
-                        span.sub { (seconds(s)) }
+                        span.num { "≈ " (percent(probes.share)) }
+                        span.sub { (seconds(probes.estimated_s)) " of processor time" }
                     }
                 }
             }

@@ -99,7 +99,7 @@ impl View {
         let columns = [
             Column::right("threads"),
             Column::right("runs").leaves(3),
-            Column::right("wall time"),
+            Column::right("own time"),
             Column::right("").leaves(4),
             Column::right("speed-up"),
             Column::right("efficiency"),

@@ -7,7 +7,7 @@ use crate::view::html::rows::imbalance;
 use crate::view::table::{Column, front, wrap};
 use crate::words::units::{count, percent, seconds};
 use crate::words::verdict::is_without_regions;
-use crate::words::{self, kind, location};
+use crate::words::{self, head, kind, location};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Problem;
 use std::collections::BTreeMap;
@@ -35,27 +35,18 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
     }
     let mut text = paint.bold(&front(&command, options.width));
     text.push('\n');
-    let threads = match &report.account {
-        Some(account) if account.processes.len() <= 1 => account.threads,
-        _ => u64::from(report.threads),
-    };
-    let mut facts = vec![match threads {
+    let mut facts = vec![match head::threads(report) {
         1 => "1 thread".to_owned(),
         n => format!("{n} threads"),
     }];
-    facts.extend(own_time(report));
-    let recording = report.account.as_ref().and_then(|a| a.recording_ns);
-    let recording = recording.filter(|_| report.runs.len() == 1);
+    facts.extend(head::own_s(report).map(seconds));
     facts.push(match report.runs.len() {
         1 => "1 run".to_owned(),
         n => format!("{n} runs"),
     });
     facts.push(format!("{} XUs", count(report.xus)));
     facts.extend((!report.host.is_empty()).then(|| format!("on {}", report.host)));
-    facts.extend(recording.map(|ns| {
-        let taken = seconds(ns as f64 * 1e-9);
-        format!("recording took {taken} around it")
-    }));
+    facts.extend(head::recording(report));
     text.push_str(&wrap(&facts.join(" · "), options.width, "  "));
     let parallel = report.parallel_s.filter(|_| !is_without_regions(report));
     if let (Some(coverage), Some(parallel)) = (report.coverage, parallel) {
@@ -106,14 +97,6 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
         text.push('\n');
     }
     text
-}
-
-/// The program's own time, without what recording took around it.
-fn own_time(report: &Report) -> Option<String> {
-    match (&report.account, report.lifetime_s) {
-        (Some(_), Some(own_s)) => Some(seconds(own_s)),
-        _ => report.duration_s.map(seconds),
-    }
 }
 
 /// Most lines about what is on record in part.

@@ -111,10 +111,11 @@ fn a_picture_agrees_with_the_report() {
             let number = |of: &Value, field: &str| of[field].as_f64().expect("a number");
             // What workers wait for around their parts is the parallel region's in the report only.
             if region["construct"] != "parallel" {
-                let waits = number(&region, "wait_s") + number(&region, "runtime_s");
-                let share = waits / number(&region, "time_s");
-                let shown = number(&row, "wait_share");
-                assert!((shown - share).abs() < 0.01, "{row} {region}");
+                for (seconds, field) in [("wait_s", "wait_share"), ("runtime_s", "runtime_share")] {
+                    let share = number(&region, seconds) / number(&region, "time_s");
+                    let shown = number(&row, field);
+                    assert!((shown - share).abs() < 0.01, "{row} {region}");
+                }
             }
             let imbalance = number(&region["spread"], "imbalance");
             let shown = number(&row, "imbalance");

@@ -77,10 +77,12 @@ impl<'a> Collector<'_, '_, 'a> {
         // What each thread of a team meets by itself is one instance, and so is the code outside of everything.
         let is_shared = match i.parent {
             0 => i.step == Step::Root,
-            // Each call of a function is one, and each execution of a loop.
-            _ => around.is_region && !i.construct.is_code(),
+            // Each call of a function is one, each execution of a loop, and each block, which one thread executes.
+            _ => around.is_region && !i.construct.is_code() && !i.construct.is_block(),
         };
         match is_shared && own.is_some_and(|own| own.labelled) {
+            // All parts of a region are one: where its join isn't on record, they tell of it.
+            true if i.construct.is_part() => region.sums.count_shared(at, i.step, 0),
             true => region.sums.count_shared(at, i.step, i.index),
             false => region.sums.count(at),
         }
