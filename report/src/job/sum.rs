@@ -359,7 +359,6 @@ fn add_unmatched(first: &mut UnmatchedXus, other: UnmatchedXus) {
         run: _,
         name: _,
         kind: _,
-        construct: _,
         region_construct: _,
         function: _,
         source: _,

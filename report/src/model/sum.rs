@@ -170,7 +170,6 @@ fn mutex(a: Option<Mutex>, b: Option<Mutex>) -> Option<Mutex> {
 fn add_part(all: &mut Vec<InPart>, from: &InPart) {
     let InPart {
         kind,
-        construct: _,
         recorded,
         executed,
         one_in,
