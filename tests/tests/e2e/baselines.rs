@@ -122,7 +122,7 @@ fn what_is_no_side_is_refused_in_one_line() {
     let mut unpacked = flate2::read::GzDecoder::new(&bytes[..]);
     unpacked.read_to_string(&mut text).expect("packed JSON");
     for newer in [
-        text.replacen("\"version\":2", "\"version\":99", 1),
+        text.replacen("\"version\":3", "\"version\":99", 1),
         "{\"version\":99}".to_owned(),
     ] {
         assert_ne!(newer, text);

@@ -32,7 +32,7 @@ fn totals(report: &Value) -> (BTreeMap<String, [u64; 2]>, u64) {
         total[0] += number("xus");
         total[1] += number("executions");
         for part in region["in_part"].as_array().into_iter().flatten() {
-            if part["construct"] == "task" {
+            if part["kind"] == "task" {
                 assert_eq!(part["recorded"], region["xus"], "{region}");
                 executed += part["executed"].as_u64().expect("a number");
             }
@@ -232,7 +232,7 @@ fn a_throttle_says_how_many_there_were() {
         assert!(part["task"][0] < wanted / 2, "{build}: {part:?}");
         let regions = report["regions"].as_array().expect("a list of regions");
         let parts = regions.iter().filter_map(|r| r["in_part"].as_array());
-        for tasks in parts.flatten().filter(|p| p["construct"] == "task") {
+        for tasks in parts.flatten().filter(|p| p["kind"] == "task") {
             assert_eq!(tasks["throttled"], Value::Bool(true), "{build}: {tasks}");
             assert!(tasks["one_in"].as_u64() > Some(1), "{build}: {tasks}");
         }
