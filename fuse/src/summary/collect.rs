@@ -429,13 +429,13 @@ fn regions(
         );
         // What each thread of a team meets by itself is one instance: its parent node and its label are the same.
         let is_shared = !is_call && !construct.is_block();
-        match run.node_label(intervals.node[row]).filter(|_| is_shared) {
-            Some(label) => {
-                // All parts of a region are one: where its join isn't on record, they tell of it.
-                let hash = match construct.is_part() {
-                    true => 0,
-                    false => run.xus.labels.hash(label).0,
-                };
+        let hash = match run.node_label(intervals.node[row]) {
+            // All parts of a region are one: where its join isn't on record, they tell of it.
+            _ if construct.is_part() => Some(0).filter(|_| intervals.parent[row] != NONE),
+            label => label.map(|label| run.xus.labels.hash(label).0),
+        };
+        match hash.filter(|_| is_shared) {
+            Some(hash) => {
                 let parent = around_calls(run, intervals.parent[row]);
                 group
                     .instances

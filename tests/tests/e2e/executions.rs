@@ -107,7 +107,9 @@ fn each_block_that_a_thread_executes_counts() {
     let team = "#include <unistd.h>\nint main(void) {\n#pragma omp parallel num_threads(4)\n\
                 for (int i = 0; i < 7; i++) {\n#pragma omp single\nusleep(100);\n}\nreturn 0; }";
     for (_, report) in ompfuse_tests::each(COMPILERS, |c| report_of(team, c)) {
-        assert_eq!(of(&report, "single"), [7], "{report:#}");
+        // A compiler may have made several of one.
+        let singles: u64 = of(&report, "single").iter().sum();
+        assert_eq!(singles, 7, "{report:#}");
         assert_eq!(of(&report, "parallel"), [1], "{report:#}");
     }
 }

@@ -82,7 +82,9 @@ impl<'a> Collector<'_, '_, 'a> {
         };
         match is_shared && own.is_some_and(|own| own.labelled) {
             // All parts of a region are one: where its join isn't on record, they tell of it.
-            true if i.construct.is_part() => region.sums.count_shared(at, i.step, 0),
+            _ if i.construct.is_part() && around.is_region => {
+                region.sums.count_shared(at, Step::None, 0);
+            }
             true => region.sums.count_shared(at, i.step, i.index),
             false => region.sums.count(at),
         }
