@@ -10,6 +10,7 @@ use super::simulate::sum;
 use super::{Graph, Kind, Sharing, Step, Strand, Team, Unit};
 use crate::run::nodes::NONE;
 use crate::span::replay::Schedule;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Another team, and what it rests on.
@@ -136,21 +137,51 @@ fn with_blocks(of: &[&Phase], thread: usize) -> Phase {
             .collect(),
         false => own.clone(),
     };
-    for (other, steps) in of.iter().enumerate() {
-        if other == thread {
-            continue;
+    let mut blocks = Blocks::default();
+    for (_, steps) in of.iter().enumerate().filter(|(at, _)| *at != thread) {
+        blocks.add(steps);
+    }
+    if !blocks.0.is_empty() {
+        let own = std::mem::take(&mut phase);
+        for step in own {
+            if let Step::Share { sharing } = step {
+                phase.extend(blocks.0.remove(&Some(sharing)).into_iter().flatten());
+            }
+            phase.push(step);
         }
-        for (at, &block) in steps.iter().enumerate() {
-            let Step::Block { .. } = block else {
-                continue;
-            };
-            // In front of the loop that follows it.
-            let next = steps[at..].iter().find(|s| matches!(s, Step::Share { .. }));
-            let place = next.and_then(|next| phase.iter().position(|s| s == next));
-            phase.insert(place.unwrap_or(phase.len()), block);
-        }
+        // In front of loops that this thread doesn't come to.
+        phase.extend(blocks.rest());
     }
     phase
+}
+
+/// Blocks in their order, by the loop that follows them.
+#[derive(Debug, Default)]
+struct Blocks(BTreeMap<Option<u32>, Vec<Step>>);
+
+impl Blocks {
+    /// Those of a thread's phase.
+    fn add(&mut self, steps: &[Step]) {
+        let mut open: Vec<Step> = vec![];
+        for &step in steps {
+            match step {
+                Step::Block { .. } => open.push(step),
+                Step::Share { sharing } if !open.is_empty() => {
+                    self.0.entry(Some(sharing)).or_default().append(&mut open);
+                }
+                _ => {}
+            }
+        }
+        if !open.is_empty() {
+            self.0.entry(None).or_default().append(&mut open);
+        }
+    }
+
+    /// Those that are left, by their loops and then those that no loop follows.
+    fn rest(mut self) -> impl Iterator<Item = Step> {
+        let last = self.0.remove(&None);
+        self.0.into_values().chain(last).flatten()
+    }
 }
 
 /// Gives a graph these threads, of which some were there.
