@@ -329,32 +329,3 @@ fn what_was_not_counted_has_no_count() {
         (&[None, None][..], 20)
     );
 }
-
-/// Each region's node is in front of the end of the one before it, which is read first. Records stay in the order of time all the same,
-/// however many regions are inside each other; else the run would be read as a table.
-#[test]
-fn regions_inside_each_other_are_read_in_order() {
-    const DEPTH: u32 = 6;
-    fn inside(thread: &mut FakeThread, around: u64, rank: i64, depth: u32) {
-        let node = thread.node();
-        let step = Step::TidRanked;
-        thread.begin(Construct::Parallel, 0, node, around, step, rank);
-        thread.record_node(Construct::Parallel, 0, node, around, step, rank);
-        thread.begin(Construct::ImplicitTask, 0, 0, node, Step::None, 0);
-        for rank in 0..2 * i64::from(depth > 0) {
-            inside(thread, node, rank, depth - 1);
-        }
-        thread.work(3);
-        thread.end(0);
-        thread.end(1);
-    }
-    let mut thread = FakeThread::new(0, 0, BEGIN);
-    let root = FakeThread::root();
-    inside(&mut thread, root, 0, DEPTH);
-    let mut fake = FakeRun::new(&[(Construct::Parallel, 0x10)], &[]);
-    fake.process(1, BEGIN, vec![thread], true);
-    let run = fake.read(); // as it is read in parts, and as a stream
-    let regions = run.intervals.construct.iter();
-    let regions = regions.filter(|c| **c == Construct::Parallel).count();
-    assert_eq!(regions, (2 << DEPTH) - 1);
-}

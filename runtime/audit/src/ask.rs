@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 use core::ptr::null;
 
-/// Runs `COMMAND patch-cached FOLDER KEY PATH` with an empty environment. Its result is in the folder.
+/// Runs `COMMAND patch-cached FOLDER KEY PATH` with no more environment than a bar needs. Its result is in the folder.
 pub(crate) fn patch(command: &CStr, folder: &CStr, key: &CStr, path: &CStr) {
     let arguments = [
         command.as_ptr(),
@@ -13,7 +13,8 @@ pub(crate) fn patch(command: &CStr, folder: &CStr, key: &CStr, path: &CStr) {
         path.as_ptr(),
         null(),
     ];
-    let environment = [null()];
+    // Bars are drawn only on terminals that have a name; all have the few sequences that a bar needs.
+    let environment = [c"TERM=ansi".as_ptr(), null()];
     let all = u64::MAX;
     let mut before = 0u64;
     // With all signals blocked: the handlers of the program are not for its copies.
