@@ -134,7 +134,7 @@ fn drawn(rank: u32, seed: u64) -> Report {
             build_id: None,
             patched: 1,
             skipped: [].into(),
-            constructs: None,
+            constructs: Default::default(),
         });
     }
     report.unmatched = d
@@ -142,7 +142,6 @@ fn drawn(rank: u32, seed: u64) -> Report {
             run: 1,
             name: "x".to_owned(),
             kind: None,
-            construct: None,
             region_construct: None,
             function: None,
             source: None,

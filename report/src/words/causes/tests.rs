@@ -267,7 +267,6 @@ fn reasons_for_no_prediction_and_for_lower_bounds() {
     ];
     let bounds = [
         LowerBound::TaskDependences,
-        LowerBound::Ordered,
         LowerBound::Locks,
         LowerBound::WholeRanges,
         LowerBound::LeftOut,
