@@ -22,6 +22,7 @@ fn picture(regions: u32, counts: &[(&str, u64)]) -> Picture {
         rate_per_s: 1.0,
         share: 0.5 / f64::from(n + 1),
         wait_share: 0.0,
+        runtime_share: 0.0,
         imbalance: 0.0,
         threads: 1,
         events: events.clone().collect(),
