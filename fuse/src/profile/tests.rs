@@ -78,7 +78,7 @@ fn run_of(events: &[&str], refused: &[&str]) -> Profile {
         entries: vec![],
         patched: 1,
         skipped: vec![],
-        coverage: None,
+        coverage: Default::default(),
         uncounted: refused.collect(),
     }];
     run
