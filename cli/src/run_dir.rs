@@ -275,7 +275,7 @@ mod tests {
         std::fs::write(folder.path().join("process-7.json"), "").unwrap();
         std::fs::write(
             folder.path().join("process-7.end.json"),
-            r#"{"end":{"tsc":1,"ns":2},"threads":3,"lost":4,"stopped":null}"#,
+            r#"{"end":{"tsc":1,"ns":2},"threads":3,"lost":4,"threads_lost":0,"sized_teams":true,"stopped":null}"#,
         )
         .unwrap();
         let processes = read_processes(folder.path()).unwrap();

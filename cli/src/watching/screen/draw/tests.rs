@@ -106,7 +106,7 @@ fn rows_are_selected_sorted_and_filtered() {
     );
     press(&mut app, "G");
     assert!(is_there(&shown(&mut app, 120, 10), 29));
-    press(&mut app, "g>>>>>>"); // by units
+    press(&mut app, "g>>>>>>>"); // by units
     let text = shown(&mut app, 120, 10);
     assert!(is_there(&text, 29) && !is_there(&text, 0), "{text}");
     press(&mut app, "r");
