@@ -108,13 +108,9 @@ pub(super) fn gather(
     columns: [Option<usize>; 2],
     most: usize,
 ) -> Gathered {
-    // A record has 24 bytes at least. Room that isn't used takes no memory, and vectors that grow leave holes in it.
-    let room = process.bytes / 24;
-    let mut gathered = Gathered {
-        recs: Vec::with_capacity(room.min(most)),
-        ..Gathered::default()
-    };
-    let mut index = NodeIndex::new(room);
+    let mut gathered = Gathered::default();
+    // A record has 24 bytes at least.
+    let mut index = NodeIndex::new(process.bytes / 24);
     let mut parents: Vec<u64> = vec![];
     let records: Vec<_> = (process.threads.iter())
         .map(|t| t.found.file.records())
@@ -135,7 +131,7 @@ pub(super) fn gather(
         }
     };
     // Numbers of nodes are kept until all nodes are known.
-    let mut wanted: Vec<[u64; 2]> = Vec::with_capacity(room.min(most));
+    let mut wanted: Vec<[u64; 2]> = vec![];
     let mut fetches: Vec<(u64, u64, u64)> = vec![];
     let mut pending = Pending::new(records.len());
     let mut merge = Merge::new(records.into_iter(), |thread, record| {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// By file those that it uses.
-pub type Uses = BTreeMap<String, BTreeSet<String>>;
+pub(crate) type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// The largest set of files each of which leads to all others.
-pub fn largest_circle(uses: &Uses) -> Vec<String> {
+pub(crate) fn largest_circle(uses: &Uses) -> Vec<String> {
     let reached: BTreeMap<&str, BTreeSet<&str>> = uses
         .keys()
         .map(|from| (from.as_str(), reached(uses, from)))
@@ -39,7 +39,7 @@ fn reached<'a>(uses: &'a Uses, from: &str) -> BTreeSet<&'a str> {
 }
 
 /// A circle of these arrows, its first end once more behind the last; `None`: there is none.
-pub fn circle_in(arrows: &BTreeSet<(String, String)>) -> Option<Vec<String>> {
+pub(crate) fn circle_in(arrows: &BTreeSet<(String, String)>) -> Option<Vec<String>> {
     let mut uses = Uses::new();
     for (from, to) in arrows {
         uses.entry(from.clone()).or_default().insert(to.clone());

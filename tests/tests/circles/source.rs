@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 type Name = Vec<String>;
 
 /// A crate's files by the names of their modules.
-pub struct Crate {
+pub(crate) struct Crate {
     modules: BTreeMap<Name, Module>,
     /// By module those that it uses, its ancestors apart.
-    pub uses: Uses,
+    pub(crate) uses: Uses,
 }
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct Module {
 
 impl Crate {
     /// `text`: that of the file with this path below the crate's `src`.
-    pub fn read(text: &dyn Fn(&str) -> Option<String>) -> Crate {
+    pub(crate) fn read(text: &dyn Fn(&str) -> Option<String>) -> Crate {
         let mut read = Crate {
             modules: BTreeMap::new(),
             uses: Uses::new(),
@@ -44,7 +44,7 @@ impl Crate {
     }
 
     /// The arrows between the modules of the root.
-    pub fn between_roots(&self) -> BTreeSet<(String, String)> {
+    pub(crate) fn between_roots(&self) -> BTreeSet<(String, String)> {
         let first = |name: &str| name.split("::").next().unwrap_or_default().to_owned();
         let arrows = self
             .uses

@@ -58,7 +58,7 @@ fn a_program_is_watched_and_changed_from_the_screen() {
         screen.press("Enter");
         let detail = screen.wait("█ is");
         assert!(
-            detail.contains("of it waiting and runtime library"),
+            detail.contains("of it waiting, ") && detail.contains(" runtime library"),
             "{detail}"
         );
         screen.press("Escape");
