@@ -52,9 +52,15 @@ pub fn judge(program: &Writer, known: Known, report: &Value, text: &str) -> Judg
             share: told_there(program, lost, report).max(said.share),
             ..said.clone()
         };
-        let truth = truth(&known, lost, &said);
+        let mut truth = truth(&known, lost, &said);
+        if said.told.contains("or the one behind it") {
+            // What two loops lose that the compiler made one of is told of both.
+            let same = |l: &&Lost| l.words == lost.words && l.lines.first() == lost.lines.first();
+            let both = known.losses.iter().filter(same).map(|l| l.seconds);
+            truth.lost = both.sum::<f64>() / available;
+        }
         let hidden = Truth {
-            lost: (lost.seconds + known.hidden) / available,
+            lost: truth.lost + known.hidden / available,
             ..truth.clone()
         };
         [

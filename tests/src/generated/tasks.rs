@@ -309,6 +309,8 @@ impl Writer {
             self.line("#pragma omp taskwait");
         }
         let words: &[_] = match shape {
+            // One that is waited for at once is one by one, too.
+            Shape::Few if count == 1 => &["few", "taskwait"],
             Shape::Few => &["few"],
             Shape::Untied => &["few", "imbalance", "tasks"],
             _ => &["few", "imbalance"],
@@ -316,7 +318,9 @@ impl Writer {
         if shape == Shape::LongFirst {
             self.never.extend(["begin first", "begin with the largest"]);
         }
-        self.planted(phase, words, &[line]);
+        let wait = line + 3;
+        let lines: &[_] = if count == 1 { &[line, wait] } else { &[line] };
+        self.planted(phase, words, lines);
         self.close(phase, 2);
     }
 
