@@ -142,8 +142,9 @@ fn locks_are_told_apart_by_address() {
             assert!((sum - all).abs() < 1e-7, "{command}: {field}: {sum}, {all}");
         }
         let text = program.text(2);
-        let line = text.lines().find(|l| l.contains("doors[1]"));
-        assert!(line.is_some_and(|l| l.contains(" 20 ")), "{text}");
+        // A cause may name it, too.
+        let mut named = text.lines().filter(|l| l.contains("doors[1]"));
+        assert!(named.any(|l| l.contains(" 20 ")), "{text}");
     }
 }
 
