@@ -30,10 +30,11 @@ pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64, is_alo
     // With a range for each thread the longest range is the thread's share.
     let has_one_each = stat.units <= threads * stat.executions;
     let is_most = stat.longest.ns as f64 >= MOST * stat.slowest_ns as f64;
-    if is_most && (!has_one_each || stat.is_sections) {
-        if let Some(uneven) = slowest(found, stat, (threads, UNEVEN)) {
-            return uneven;
-        }
+    if is_most
+        && (!has_one_each || stat.is_sections)
+        && let Some(uneven) = slowest(found, stat, (threads, UNEVEN))
+    {
+        return uneven;
     }
     let mean = stat.units_ns as f64 / threads.max(1) as f64;
     // What two loops take together is no ratio of one.

@@ -6,8 +6,11 @@ use super::tasks::Shape as Tasks;
 use super::writer::Writer;
 use crate::hostile::Random;
 
+/// Draws what a program of a kind is drawn for.
+pub type Draw = fn(&mut Writer);
+
 /// Kinds of programs. A program's number says which one it is of: so many numbers in a row have each of them.
-pub const KINDS: [(&str, fn(&mut Writer)); 22] = [
+pub const KINDS: [(&str, Draw); 22] = [
     ("loops", loops),
     ("ranges-by-threads", ranges_by_threads),
     ("waits-for-tasks", waits_for_tasks),

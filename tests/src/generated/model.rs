@@ -164,13 +164,16 @@ fn event(line: &str) -> Option<Event> {
     })
 }
 
+/// Adds a loss: words for its cause, lines, place, seconds.
+type Add<'a> = dyn FnMut(&[&'static str], &[u32], Option<usize>, f64) + 'a;
+
 /// What is lost in an execution of a phase, step by step; tells how many seconds these are. `begin`: when it began.
 fn steps(
     program: &Writer,
     events: &[Event],
     (team, begin): (usize, f64),
     length: &dyn Fn(&Event) -> f64,
-    add: &mut dyn FnMut(&[&'static str], &[u32], Option<usize>, f64),
+    add: &mut Add<'_>,
 ) -> f64 {
     let mut told = 0.0;
     for wait in events.iter().filter(|e| e.kind == 'W') {

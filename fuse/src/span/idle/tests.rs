@@ -28,7 +28,7 @@ fn ns(region: &RegionAnalysis, is: fn(NoTask) -> bool) -> u64 {
     at_end.map(|i| i.ns).sum()
 }
 
-fn of<'r>(region: &'r RegionAnalysis, is: fn(NoTask) -> bool) -> &'r Idle {
+fn of(region: &RegionAnalysis, is: fn(NoTask) -> bool) -> &Idle {
     let found = region.idle.iter().find(|i| is(i.why));
     found.unwrap_or_else(|| panic!("{:?}", region.idle))
 }

@@ -19,8 +19,11 @@ fn guided(iterations: u64, threads: u64, is_libgomp: bool) -> Vec<u64> {
     ranges
 }
 
+/// A range: its first iteration, how many it has, and ticks.
+type Dealt = (i64, u64, u64);
+
 /// By thread its ranges, where the next one goes to whoever is free first; and when the last one ends.
-fn dealt(ranges: &[u64], times: &[u64], threads: usize) -> (Vec<Vec<(i64, u64, u64)>>, u64) {
+fn dealt(ranges: &[u64], times: &[u64], threads: usize) -> (Vec<Vec<Dealt>>, u64) {
     let mut of = vec![vec![]; threads];
     let mut free = vec![0u64; threads];
     let mut first = 0;
