@@ -13,7 +13,7 @@ pub mod writer;
 
 use crate::planted::judge::Verdict;
 use crate::{command, compile, process};
-pub use draw::KINDS;
+pub use draw::{Draw, KINDS};
 use judge::Judged;
 use model::Known;
 use std::path::{Path, PathBuf};
