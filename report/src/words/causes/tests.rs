@@ -108,31 +108,20 @@ fn units_that_are_long_or_few() {
         better: None,
         if_first: None,
     };
-    let counted = |instructions, misses: Option<f64>| match uneven(Some(7), 1, false) {
-        Cause::UnevenUnits {
-            at,
-            is_sections,
-            first,
-            iterations,
-            unit_s,
-            times_mean,
-            better,
-            if_first,
+    let counted = |instructions, misses: Option<f64>| {
+        let mut cause = uneven(Some(7), 1, false);
+        if let Cause::UnevenUnits {
+            instructions_times_mean,
+            misses_times_mean,
+            misses_event,
             ..
-        } => Cause::UnevenUnits {
-            at,
-            is_sections,
-            first,
-            iterations,
-            unit_s,
-            times_mean,
-            instructions_times_mean: Some(instructions),
-            misses_times_mean: misses,
-            misses_event: misses.map(|_| "cache-misses".to_owned()),
-            better,
-            if_first,
-        },
-        other => other,
+        } = &mut cause
+        {
+            *instructions_times_mean = Some(instructions);
+            *misses_times_mean = misses;
+            *misses_event = misses.map(|_| "cache-misses".to_owned());
+        }
+        cause
     };
     let few = |iterations| Cause::FewUnits {
         at: LOOP,
