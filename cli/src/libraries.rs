@@ -10,7 +10,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{
-    ENV_LIBRARIES, INTEREST_BEGINNINGS, INTEREST_CALLS, INTEREST_LIBRARIES, beginning, library_key,
+    ENV_LIBRARIES, INTEREST_BEGINNINGS, INTEREST_CALLS, INTEREST_LIBRARIES, Unpatched, beginning,
+    library_key,
 };
 use ompfuse_patterns::Families;
 use ompfuse_patterns::calls::symbols;
@@ -157,10 +158,29 @@ impl Libraries {
             .any(|(name, kind, _)| name.contains('-') && kind.is_symlink())
     }
 
-    /// Why files that use OpenMP have no patched copy: a line each.
+    /// Why files have no patched copy: a line each.
     pub(crate) fn refusals(&self) -> Vec<String> {
+        let all = self.refused().into_iter();
+        all.map(|unpatched| unpatched.told).collect()
+    }
+
+    /// Of which files something is not recorded that was to be.
+    pub(crate) fn unpatched(&self) -> Vec<Unpatched> {
+        let mut all = self.refused();
+        all.retain(|unpatched| !unpatched.file.is_empty());
+        all
+    }
+
+    /// Files that have no patched copy, and why; without a name where nothing is missing.
+    fn refused(&self) -> Vec<Unpatched> {
         let is_other = |name: &str| [LEFT_OUT, WAITED].iter().any(|b| name.starts_with(b));
-        self.texts(|name| name.contains('-') && !is_other(name))
+        let texts = self.texts(|name| name.contains('-') && !is_other(name));
+        let parts = texts.iter().filter_map(|text| text.split_once('\n'));
+        let unpatched = |(file, told): (&str, &str)| Unpatched {
+            file: file.to_owned(),
+            told: told.to_owned(),
+        };
+        parts.map(unpatched).collect()
     }
 
     /// For what copies the program waited long: a line each.
@@ -204,8 +224,26 @@ pub(crate) fn decide(folder: &Path, key: &str, file: &Path, progress: Progress<'
             done => Ok(done?),
         },
         Ok(None) => atomic::write(&place, b"", 0o600),
-        Err(error) => atomic::write(&place, crate::one_line(&error).as_bytes(), 0o600),
+        Err(error) => {
+            // Who isn't recorded by the way can miss nothing.
+            let file = match error.is::<OnlyCounts>() {
+                true => String::new(),
+                false => file.to_string_lossy().replace('\n', " "),
+            };
+            let text = format!("{file}\n{}", crate::one_line(&error));
+            atomic::write(&place, text.as_bytes(), 0o600)
+        }
     }
+}
+
+/// A library can't count, because nothing else of it is wanted.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{file} can't count, because nothing of it is recorded; name functions of it, too: --functions=lib:{name}:NAME"
+)]
+struct OnlyCounts {
+    file: String,
+    name: String,
 }
 
 /// Leaves word that the program has waited so long for a file's copy, if that is worth saying.
@@ -293,11 +331,8 @@ fn patched(
     });
     if nothing {
         if wanted.is_some_and(|wanted| wanted.only_counts_library()) {
-            bail!(
-                "{} can't count, because nothing of it is recorded; name functions of it, too: --functions=lib:{}:NAME",
-                file.display(),
-                key.name.display()
-            );
+            let (file, name) = (file.display().to_string(), key.name.display().to_string());
+            return Err(OnlyCounts { file, name }.into());
         }
         return Ok(None);
     }

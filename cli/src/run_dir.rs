@@ -16,7 +16,7 @@ use crate::atomic;
 use crate::launch::{self, Ended};
 use crate::processors;
 use anyhow::{Context, Result, bail};
-use ompfuse_format::run::{BEGUN_FILE, Exit, RUN_FILE, RankEnd, RunHeader, RunModule};
+use ompfuse_format::run::{BEGUN_FILE, Exit, RUN_FILE, RankEnd, RunHeader, RunModule, Unpatched};
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -129,6 +129,7 @@ pub(crate) struct About {
     pub(crate) recorded: Option<Vec<[f64; 2]>>,
     pub(crate) ranks: Vec<RankEnd>,
     pub(crate) ended_at_bytes: Option<u64>,
+    pub(crate) unpatched: Vec<Unpatched>,
     /// The number of threads that was set for it.
     pub(crate) threads: Option<u32>,
 }
@@ -170,6 +171,7 @@ pub(crate) fn write_header(
         ranks: about.ranks.clone(),
         ended_at_bytes: about.ended_at_bytes,
         modules: program.modules.clone(),
+        unpatched: about.unpatched.clone(),
     };
     let json = serde_json::to_vec(&header).context("cannot encode the run's header")?;
     let begun = folder.join(BEGUN_FILE);

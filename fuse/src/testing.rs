@@ -310,6 +310,7 @@ impl FakeRun {
                 ranks: vec![],
                 ended_at_bytes: None,
                 modules: vec![module],
+                unpatched: vec![],
             },
             files: vec![],
         }

@@ -2,9 +2,10 @@
 
 use crate::count::Increment;
 use ompfuse_format::abi::{NO_ARG, OWN_FUNCTIONS, Probe};
-use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
+use ompfuse_format::site::{BinaryInfo, HexAddress, Outcome, SiteInfo, Uncounted};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Address in the module as linked (no bias).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,8 +37,20 @@ pub struct Scan {
     pub relays: Vec<Relay>,
     /// Constants that are added to a thread's count of instructions, by address: each lies in exactly one window.
     pub increments: Vec<Increment>,
+    /// The functions that these belong to.
+    #[serde(skip)]
+    pub counting: Vec<Counting>,
     /// Addresses of the functions of [`ompfuse_format::abi::OWN_FUNCTIONS`], where the runtime is linked in.
     pub own_functions: [Option<LinkVa>; OWN_FUNCTIONS.len()],
+}
+
+/// A function that counts its instructions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counting {
+    /// What is told of it if it can't after all, but for the reason.
+    pub told: Uncounted,
+    /// Addresses of its increments, ascending.
+    pub places: Vec<u64>,
 }
 
 /// A site, with what `patch` would do about it.
@@ -190,6 +203,47 @@ pub struct Totals {
 }
 
 impl Scan {
+    /// Doesn't count the functions that have increments where something at this address can't be patched, and says why. Returns
+    /// whether there are such functions.
+    pub(crate) fn withdraw(&mut self, at: LinkVa, why: &str) -> bool {
+        const LONGEST_INSTRUCTION: u64 = 15;
+        let behind = |w: &Window| w.start.0.saturating_add(u64::from(w.len));
+        let touched =
+            |w: &&Window| w.start.0 < at.0.saturating_add(LONGEST_INSTRUCTION) && at.0 < behind(w);
+        let windows: Vec<&Window> = self.windows.iter().filter(touched).collect();
+        let lies_in = |va: &u64| windows.iter().any(|w| w.start.0 <= *va && *va < behind(w));
+        // A window that makes room for others of its function has no increment.
+        let spans = |f: &Counting| {
+            let (first, last) = (f.places.first(), f.places.last());
+            first.is_some_and(|&va| va <= at.0) && last.is_some_and(|&va| at.0 <= va)
+        };
+        let all = || self.counting.iter();
+        let mut places: BTreeSet<u64> = all()
+            .filter(|f| f.places.iter().any(lies_in))
+            .map(|f| f.told.address.0)
+            .collect();
+        if places.is_empty() {
+            places.extend(all().filter(|f| spans(f)).map(|f| f.told.address.0));
+        }
+        let Some(counted) = self.binary.counted.as_mut().filter(|_| !places.is_empty()) else {
+            return false;
+        };
+        let is_meant = |f: &mut Counting| places.contains(&f.told.address.0);
+        let mut gone = BTreeSet::new();
+        for f in self.counting.extract_if(.., is_meant) {
+            gone.extend(f.places);
+            counted.refused.push(Uncounted {
+                reason: why.to_owned(),
+                ..f.told
+            });
+        }
+        counted.refused.sort_by_key(|f| f.address.0);
+        let is_counted = |f: &(HexAddress, u32)| !places.contains(&f.0.0);
+        counted.functions.retain(is_counted);
+        self.increments.retain(|i| !gone.contains(&i.at));
+        true
+    }
+
     /// Counts the sites by outcome.
     pub fn totals(&self) -> Totals {
         let count = |o| self.sites.iter().filter(|s| s.info.outcome == o).count();

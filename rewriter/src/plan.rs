@@ -155,7 +155,7 @@ pub fn plan_releasing<'s>(
     options: &PlanOptions,
     progress: Progress<'_>,
 ) -> Result<PatchPlan, PatchError> {
-    let scan = scan.into();
+    let mut scan = scan.into();
     let path = scan.binary.path.clone();
     let image = Image::read(bytes, &path)?;
     if image.is_patched() {
@@ -165,9 +165,46 @@ pub fn plan_releasing<'s>(
     if selected.is_empty() {
         return Ok(PatchPlan::unchanged(&image));
     }
-    let housed = || Draft::new(&image, scan, options, selected)?.house();
-    let (hash, housed) = rayon::join(|| sha256(bytes, &|_| progress.release()), housed);
-    housed?.finish(hash)
+    let mut attempt = Attempt {
+        image: &image,
+        options,
+        selected,
+        hash: None,
+        progress,
+    };
+    if scan.counting.is_empty() {
+        return attempt.plan(scan);
+    }
+    // A function whose constants have no place isn't counted; all else is patched.
+    loop {
+        match attempt.plan(Cow::Borrowed(&*scan)) {
+            Err(PatchError::Site { at, what, .. }) if scan.to_mut().withdraw(at, &what) => {}
+            planned => return planned,
+        }
+    }
+}
+
+/// What planning a scan once more needs.
+struct Attempt<'x> {
+    image: &'x Image<'x>,
+    options: &'x PlanOptions,
+    selected: BTreeSet<u32>,
+    /// Of the original, once it is known.
+    hash: Option<String>,
+    progress: Progress<'x>,
+}
+
+impl Attempt<'_> {
+    fn plan(&mut self, scan: Cow<'_, Scan>) -> Result<PatchPlan, PatchError> {
+        let known = self.hash.take();
+        let hashed =
+            || known.unwrap_or_else(|| sha256(self.image.bytes, &|_| self.progress.release()));
+        let selected = self.selected.clone();
+        let housed = || Draft::new(self.image, scan, self.options, selected)?.house();
+        let (hash, housed) = rayon::join(hashed, housed);
+        self.hash = Some(hash.clone());
+        housed?.finish(hash)
+    }
 }
 
 /// The selected sites that have an action.

@@ -133,6 +133,7 @@ impl Recorder<'_> {
         let strays = watcher.strays(&seen);
         about.recorded = recorded;
         about.ended_at_bytes = volume.ended_at();
+        about.unpatched = self.prepared.libraries.unpatched();
         let headed = run_dir::write_header(&path, &self.program, &about, Some(&of_all));
         if let Some(meeting) = &self.meeting {
             held::clear(&path);

@@ -58,6 +58,13 @@ pub enum Problem {
         /// Number of threads.
         threads: u64,
     },
+    /// A file that a process has loaded could not be patched: nothing of it is recorded.
+    NotPatched {
+        /// Its path.
+        file: String,
+        /// Why, in a line that names it.
+        told: String,
+    },
     /// Recording stopped before the process ended.
     Stopped {
         /// The process.

@@ -53,6 +53,11 @@ impl<'a> RunReader<'a> {
         health.problems.extend(damaged);
         let ended = header.ended_at_bytes;
         (health.problems).extend(ended.map(|bytes| Problem::EndedAtSize { bytes }));
+        let unpatched = header.unpatched.iter().cloned();
+        (health.problems).extend(unpatched.map(|u| Problem::NotPatched {
+            file: u.file,
+            told: u.told,
+        }));
         let processes = in_order(files);
         let last_tsc = |threads: &Vec<Surveyed<'a>>| threads.iter().map(|p| p.last_tsc).max();
         let last: Vec<u64> = (surveyed.iter().map(last_tsc))

@@ -55,6 +55,7 @@ pub(crate) fn problem(problem: &Problem) -> String {
         Problem::ThreadsLost { pid, threads } => {
             format!("process {pid}: {}", threads_lost(*threads))
         }
+        Problem::NotPatched { told, .. } => told.clone(),
         Problem::Stopped { pid, reason } => {
             format!("process {pid} stopped recording early: {reason}")
         }

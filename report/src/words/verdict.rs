@@ -1,9 +1,10 @@
 //! Why the program doesn't scale, in a few sentences.
 
 use super::units::{percent, seconds};
-use crate::model::{Account, Efficiencies, Loss, Region, Report, State};
+use crate::model::{Account, Efficiencies, Loss, Note, Region, Report, State};
 use crate::words;
 use ompfuse_format::Construct;
+use ompfuse_fuse::Problem;
 
 /// Losses that are told.
 const MOST: usize = 3;
@@ -49,15 +50,22 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
         return nothing(report);
     };
     let is_plain = is_without_regions(report);
+    let missing = unrecorded(report);
     let large = report.losses.iter().filter(|l| l.share >= LEAST);
     let large: Vec<&Loss> = large.take(MOST).collect();
     // Where threads lack processors, units' times say nothing of others.
     let is_starved = report.running.as_ref().is_some_and(|r| r.is_starved);
     let scaling = report.scaling.as_ref().filter(|_| !is_starved);
     Some(Verdict {
-        headline: match is_plain {
-            true => headline(report, account, large.is_empty()) + &busiest(report, account),
-            false => headline(report, account, large.is_empty()),
+        hint: match (&missing, is_plain) {
+            (Some(_), _) => None,
+            (None, true) => functions(report),
+            (None, false) => asleep(report).or_else(|| hint(account)),
+        },
+        headline: match (missing, is_plain) {
+            (Some(missing), _) => missing + &recorded(report, account, large.is_empty()),
+            (None, true) => headline(report, account, large.is_empty()) + &busiest(report, account),
+            (None, false) => headline(report, account, large.is_empty()),
         },
         losses: large.iter().map(|l| told(report, l)).collect(),
         efficiencies: (account.efficiencies.as_ref()).filter(|_| !is_plain).map(
@@ -66,10 +74,6 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
                 false => efficiencies(e),
             },
         ),
-        hint: match is_plain {
-            true => functions(report),
-            false => asleep(report).or_else(|| hint(account)),
-        },
         prediction: scaling.and_then(|s| words::prediction(report, s)),
     })
 }
@@ -80,18 +84,50 @@ pub(crate) fn is_without_regions(report: &Report) -> bool {
     report.mpi.is_none() && !report.regions.iter().any(is_parallel)
 }
 
+/// Which files are not recorded that were to be: what the rest loses says little then.
+fn unrecorded(report: &Report) -> Option<String> {
+    let missing = report.shortcomings.iter().filter_map(|note| match note {
+        Note::Problem {
+            problem: Problem::NotPatched { file, told },
+            ..
+        } => Some((file.rsplit('/').next().unwrap_or(file), told)),
+        _ => None,
+    });
+    let missing: Vec<(&str, &String)> = missing.collect();
+    let (name, told) = missing.first()?;
+    let more = match missing.len() {
+        1 => String::new(),
+        2 => " and another file do".to_owned(),
+        n => format!(" and {} other files do", n - 1),
+    };
+    let does = if more.is_empty() { " does" } else { "" };
+    Some(format!("What {name}{more}{does} is not recorded: {told}"))
+}
+
+/// The losses of what is recorded beside it, if there are some.
+fn recorded(report: &Report, account: &Account, is_spread: bool) -> String {
+    let of_rest = headline(report, account, is_spread);
+    match is_spread {
+        true => String::new(),
+        false => format!(". Of what is recorded: {of_rest}"),
+    }
+}
+
 /// Of a run without any record.
 fn nothing(report: &Report) -> Option<Verdict> {
     let is_empty = report.regions.is_empty() && report.threads == 0 && !report.runs.is_empty();
+    let missing = unrecorded(report);
     (is_empty && !report.program.is_empty()).then(|| Verdict {
-        headline: format!(
-            "Nothing was recorded: no OpenMP runtime was called by {} or its libraries",
-            words::recorded_program(report)
-        ),
+        hint: functions(report).filter(|_| missing.is_none()),
+        headline: missing.unwrap_or_else(|| {
+            format!(
+                "Nothing was recorded: no OpenMP runtime was called by {} or its libraries",
+                words::recorded_program(report)
+            )
+        }),
         losses: vec![],
         efficiencies: None,
         prediction: None,
-        hint: functions(report),
     })
 }
 

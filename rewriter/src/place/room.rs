@@ -56,6 +56,8 @@ pub(super) fn make(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Option<usi
         let mut range = window.range.clone();
         for _ in 0..=MAX_BACK {
             let start = range.start;
+            // What makes room for it may not lie in it.
+            taken[n] = range.clone();
             window.island = hosts.iter_mut().find_map(|h| h.take(finder.ground, start));
             if window.island.is_none()
                 && let Some(run) = best(finder, &loops, &taken, start)
@@ -66,7 +68,6 @@ pub(super) fn make(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Option<usi
                 taken.push(run.range);
             }
             if window.island.is_some() {
-                taken[n] = range.clone();
                 window.range = range;
                 break;
             }

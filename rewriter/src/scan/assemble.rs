@@ -53,6 +53,7 @@ pub(super) fn assemble(
         windows,
         relays,
         increments: Vec::new(),
+        counting: Vec::new(),
         own_functions: own_functions(module),
     }
 }

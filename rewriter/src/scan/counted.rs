@@ -10,7 +10,7 @@ use super::{Module, names, windows};
 use crate::count::live::{self, Live};
 use crate::count::spots::{self, Placed};
 use crate::count::{Increment, segments};
-use crate::model::{Action, Scan};
+use crate::model::{Action, Counting, Scan};
 use crate::place::{self, Finder};
 use ompfuse_format::site::{Counted, HexAddress, Uncounted};
 use rayon::prelude::*;
@@ -22,9 +22,10 @@ use std::ops::Range;
 pub(super) struct Found {
     /// By address.
     increments: Vec<Increment>,
+    counting: Vec<Counting>,
     told: Counted,
-    /// By function, with all of its parts: `None` if it counts, or its number among those that can't.
-    functions: FxHashMap<usize, Option<usize>>,
+    /// By function, with all of its parts: its number among those that count, or among those that can't.
+    functions: FxHashMap<usize, Result<usize, usize>>,
 }
 
 impl Found {
@@ -34,6 +35,7 @@ impl Found {
             mut told,
             functions,
             increments,
+            mut counting,
         } = self;
         let sites = || scan.sites.iter().map(|site| &site.info);
         // Of the sites of a region one hands its code over, or none.
@@ -43,12 +45,13 @@ impl Found {
             let code = outlined.get(&site.region).unwrap_or(&site.address);
             let function = module.functions.at(code.0);
             match function.and_then(|n| functions.get(&n)) {
-                Some(None) => {}
-                Some(&Some(refused)) => told.refused[refused].sites.push(site.id),
+                Some(&Ok(number)) => counting[number].told.sites.push(site.id),
+                Some(&Err(refused)) => told.refused[refused].sites.push(site.id),
                 None => told.left_out.push(site.id),
             }
         }
         scan.increments = increments;
+        scan.counting = counting;
         scan.binary.counted = Some(told);
     }
 }
@@ -273,34 +276,43 @@ impl<'m, 'a> Ground<'m, 'a> {
 
 /// Puts everything together.
 fn finish(module: &Module<'_>, functions: Vec<Function>, set: u32, whole: &mut Whole) -> Found {
-    let (mut increments, mut told) = (Vec::new(), Counted::of(set));
+    let (mut increments, mut counting) = (Vec::new(), Vec::new());
+    let mut told = Counted::of(set);
     let mut numbers = FxHashMap::default();
     for Function { looked, placed } in functions {
         let start = module.functions.get(looked.function).start;
-        let address = HexAddress(wanted::entry(module, start));
-        let instructions = looked.instructions as u32;
-        let number = placed.is_err().then_some(told.refused.len());
+        let number = match &placed {
+            Ok(_) => Ok(counting.len()),
+            Err(_) => Err(told.refused.len()),
+        };
         let parts = looked.parts.iter().chain([&looked.function]);
         numbers.extend(parts.map(|&part| (part, number)));
+        let of = |reason| Uncounted {
+            address: HexAddress(wanted::entry(module, start)),
+            name: wanted::name(module, looked.function).into_owned(),
+            instructions: looked.instructions as u32,
+            reason,
+            sites: Vec::new(),
+        };
         match placed {
             Ok(placed) => {
-                told.functions.push((address, instructions));
+                let own = of(String::new());
+                told.functions.push((own.address, own.instructions));
+                counting.push(Counting {
+                    told: own,
+                    places: placed.increments.iter().map(|i| i.at).collect(),
+                });
                 increments.extend(placed.increments);
                 whole.windows.extend(placed.windows);
             }
-            Err(reason) => told.refused.push(Uncounted {
-                address,
-                name: wanted::name(module, looked.function).into_owned(),
-                instructions,
-                reason,
-                sites: Vec::new(),
-            }),
+            Err(reason) => told.refused.push(of(reason)),
         }
     }
     whole.windows.sort_by_key(|w| w.range.start);
     increments.sort_by_key(Increment::order);
     Found {
         increments,
+        counting,
         told,
         functions: numbers,
     }

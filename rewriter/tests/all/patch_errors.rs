@@ -1,9 +1,11 @@
 //! What can't be patched is refused with a message that says what to do; nothing panics.
 
 use crate::patch_support::{Lab, scan};
+use ompfuse_format::site::Uncounted;
 use ompfuse_rewriter::model::{Action, LinkVa, Scan, Target};
 use ompfuse_rewriter::patch::patch;
 use ompfuse_rewriter::plan::{PlanOptions, plan};
+use ompfuse_rewriter::scan::{Known, ScanOptions, Wanted, Wish, scan_chosen};
 use ompfuse_rewriter::verify::verify;
 use ompfuse_rewriter::write::write;
 use proptest::prelude::*;
@@ -190,4 +192,69 @@ fn damaged_input_never_panics() {
         Ok(())
     };
     runner.run(&(changes, any::<bool>()), check).unwrap();
+}
+
+/// Every function.
+struct All;
+
+impl Wish for All {
+    fn wanted(&self, _: &Known<'_>) -> Wanted {
+        Wanted::ByName
+    }
+}
+
+#[test]
+fn a_function_whose_constants_have_no_place_is_left_out() {
+    let lab = Lab::new();
+    let Some(file) = lab.compile("lu.x", PROGRAM, "gcc -fopenmp -O2 -no-pie") else {
+        return;
+    };
+    let bytes = std::fs::read(&file).unwrap();
+    let choice = ScanOptions {
+        count: Some((&All, 1)),
+        ..ScanOptions::default()
+    };
+    let scan = scan_chosen(
+        &bytes,
+        "lu.x",
+        Default::default(),
+        choice,
+        Default::default(),
+    )
+    .unwrap();
+    let dormant = PlanOptions {
+        dormant: true,
+        ..PlanOptions::default()
+    };
+    let told = |scan: &Scan| {
+        let patched = patch(&bytes, scan, &dormant).unwrap();
+        patched.plan.description.unwrap().binary.counted.unwrap()
+    };
+    let whole = told(&scan);
+    let counts = |start: u64, end: u64| {
+        let mut all = scan.increments.iter();
+        all.any(|i| (start..end).contains(&i.at))
+    };
+    let mut tried = 0;
+    for pair in scan.windows.windows(2) {
+        // The first one reaches into the second.
+        let [start, next] = [pair[0].start.0, pair[1].start.0];
+        let end = next + u64::from(pair[1].len);
+        let is_plain = pair.iter().all(|w| w.sites.is_empty());
+        if !is_plain || !counts(start, next) || !counts(next, end) {
+            continue;
+        }
+        let mut damaged = scan.clone();
+        let mut windows = damaged.windows.iter_mut();
+        let first = windows.find(|w| w.start.0 == start).unwrap();
+        first.len = (next + 1 - start) as u32;
+        let left = told(&damaged);
+        let new = |r: &&Uncounted| !whole.refused.contains(r);
+        let refused: Vec<&Uncounted> = left.refused.iter().filter(new).collect();
+        assert!(!refused.is_empty(), "{start:#x}");
+        let all = left.functions.len() + refused.len();
+        assert_eq!(all, whole.functions.len(), "{refused:?}");
+        tried += 1;
+    }
+    assert!(tried > 3, "{tried}");
 }

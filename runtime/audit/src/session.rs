@@ -152,6 +152,7 @@ impl Session {
         let (path, command) = (path.to_string_lossy(), self.command.to_string_lossy());
         note(
             place,
+            &path,
             format_args!("{path} is not patched: {command} gave no answer"),
         );
         None
@@ -170,6 +171,7 @@ impl Session {
             let path = path.to_string_lossy();
             note(
                 &place,
+                &path,
                 format_args!(
                     "{path} was opened by its path in another link namespace (dlmopen): nothing is recorded of it there"
                 ),
@@ -188,18 +190,19 @@ impl Session {
         let key = library_key(dev, ino, size, metadata.mtime(), metadata.mtime_nsec());
         note(
             &self.folder.join(format!("{key}-aside")),
+            &program.to_string_lossy(),
             format_args!("libraries of {} are not recorded: {why}", program.display()),
         );
     }
 }
 
-/// Writes what the command tells at the end; whoever comes first has said it.
-fn note(place: &Path, text: fmt::Arguments) {
+/// Writes what the command tells at the end, behind a line with the file that isn't recorded; whoever comes first has said it.
+fn note(place: &Path, path: &str, text: fmt::Arguments) {
     let file = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(place);
-    let text = text.to_string();
+    let text = format!("{}\n{text}", path.replace('\n', " "));
     if let Ok(mut file) = file
         && may_have(text.len() as u64)
     {

@@ -435,4 +435,16 @@ pub struct RunHeader {
     pub ended_at_bytes: Option<u64>,
     /// The patched modules.
     pub modules: Vec<RunModule>,
+    /// Files with something to record that processes have loaded, and that could not be patched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unpatched: Vec<Unpatched>,
+}
+
+/// A file that was to be recorded, and isn't.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Unpatched {
+    /// Its path.
+    pub file: String,
+    /// Why, in a line that names it.
+    pub told: String,
 }

@@ -3,6 +3,7 @@
 
 mod installed;
 mod namespaces;
+mod refused;
 mod runtimes;
 mod variables;
 

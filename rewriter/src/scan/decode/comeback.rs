@@ -62,12 +62,24 @@ impl Builder<'_, '_> {
             .get_or_insert("it is entered in very many places");
     }
 
+    /// Whether a range reaches from the one before to the one behind: clang's tables say of all code between two ranges that nothing
+    /// catches what it throws. gcc's ranges begin and end with what throws.
+    fn fills_gap(&self, n: usize) -> bool {
+        let before = n.checked_sub(1).map(|n| self.pads[n].to);
+        let behind = self.pads.get(n + 1).map(|pad| pad.from);
+        let Pad { from, to, .. } = self.pads[n];
+        before.is_none_or(|end| end == from) && behind.is_none_or(|begin| begin == to)
+    }
+
     /// Adds the ways to landing pads of instructions that are no calls, where some have been decoded since. Compilers that expect
     /// none to throw have each range end with a call.
     pub(super) fn throw(&mut self) -> bool {
         let mut any = false;
         for n in 0..self.pads.len() {
             let Pad { from, to, pad } = self.pads[n];
+            if pad.is_none() && self.fills_gap(n) {
+                continue;
+            }
             let Some(last) = to.checked_sub(1).filter(|&last| last >= from) else {
                 continue;
             };

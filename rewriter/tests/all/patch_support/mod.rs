@@ -224,6 +224,7 @@ pub(crate) fn scan_as(file: &Path, inline: bool, least: impl Fn(usize) -> u32) -
         windows,
         relays: Vec::new(),
         increments: Vec::new(),
+        counting: Vec::new(),
     }
 }
 

@@ -1,10 +1,12 @@
 //! What is executed in functions that don't count has no count: not 0, and not what others execute for them.
 
 use super::{EXACT, report};
-use ompfuse_tests::process::Output;
+use ompfuse_tests::process::{self, Output, clean};
 use ompfuse_tests::{command, compile, table};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::path::Path;
+use std::process::Command;
 
 /// Two loops in two functions. The second one, if `UNKNOWN` is defined, with a jump whose target nobody can tell; if `INSIDE` is, with a
 /// call of code in the same function.
@@ -191,4 +193,106 @@ fn is_refused(output: &Output) {
         errors.contains("matches `frist` (did you mean first?)"),
         "{errors}"
     );
+}
+
+/// A function whose frame is made behind its first branch, so that unwinders know different frames of neighbouring instructions, and hardly
+/// any of them has room for a jump.
+const NARROW: &str = r#"
+#include <stdio.h>
+long walk(long n);
+__asm__(".globl walk\n.type walk, @function\nwalk: .cfi_startproc\n xor %eax, %eax\n test %rdi, %rdi\n je 9f\n push %rbp\n"
+        ".cfi_def_cfa_offset 16\n push %rbx\n .cfi_def_cfa_offset 24\n mov %rdi, %rbx\n sub $8, %rsp\n .cfi_def_cfa_offset 32\n"
+        "1: mov %rbx, %rbp\n mov %rbp, %rdi\n call inner\n2: mov %ebp, %eax\n3: cmp $4, %eax\n je 6f\n cmp $3, %eax\n je 5f\n"
+        "4: dec %rbx\n jne 1b\n jmp 7f\n5: mov %rbp, %rdi\n6: call inner\n mov $9, %eax\n jmp 3b\n"
+        "7: add $8, %rsp\n pop %rbx\n pop %rbp\n9: ret\n.cfi_endproc\n.size walk, .-walk\n"
+        ".type inner, @function\n.p2align 4\ninner: lea 1(%rdi), %rax\n ret\n.size inner, .-inner\n");
+int main(void) {
+    long s = 0;
+#pragma omp parallel for reduction(+ : s)
+    for (int i = 0; i < 100; i++) s += walk(i);
+    printf("%ld\n", s);
+}
+"#;
+
+/// A tree that is removed in a loop that calls itself.
+const TREE: &str = r#"
+#include <cstdio>
+#include <cstdlib>
+struct Leaf { Leaf *left, *right; char *text, own[16]; };
+__attribute__((noinline)) void drop(Leaf *at) {
+    while (at) {
+        drop(at->right);
+        Leaf *next = at->left;
+        if (at->text != at->own) std::free(at->text);
+        std::free(at);
+        at = next;
+    }
+}
+static Leaf *grow(int depth) {
+    if (depth <= 0) return nullptr;
+    Leaf *leaf = static_cast<Leaf *>(std::malloc(sizeof(Leaf)));
+    *leaf = {grow(depth - 1), grow(depth - 2), leaf->own, {}};
+    return leaf;
+}
+int main() {
+    long sum = 0;
+#pragma omp parallel for reduction(+ : sum)
+    for (int i = 0; i < 9; i++) drop(grow(i)), sum += i;
+    std::printf("%ld\n", sum);
+}
+"#;
+
+/// A container that grows: two calls may throw, and what is between them can't.
+const GROWS: &str = r#"
+#include <cstdio>
+#include <vector>
+__attribute__((noinline)) int fill(int n) {
+    std::vector<int> all;
+    for (int i = 0; i < n; i++) all.push_back(i);
+    int sum = 0;
+    for (int x : all) sum += x;
+    return sum;
+}
+int main() {
+    int sum = 0;
+#pragma omp parallel for reduction(+ : sum)
+    for (int i = 0; i < 50; i++) sum += fill(i);
+    std::printf("%d\n", sum);
+}
+"#;
+
+#[test]
+fn ordinary_functions_count() {
+    let c = ["gcc -O2", "clang-19 -O2"].map(|c| (NARROW, c, "walk"));
+    let cc = ["g++ -O2", "g++ -O3", "clang++-14 -O2", "clang++-19 -O2"];
+    let cc = [(TREE, "drop"), (GROWS, "fill")].map(|(text, name)| cc.map(|c| (text, c, name)));
+    for (text, command, name) in c.into_iter().chain(cc.concat()) {
+        let Some(program) = compile(text, &format!("{command} -fopenmp")) else {
+            continue;
+        };
+        let path = program.path.as_os_str();
+        let told = command::json(
+            ["patch", "--dry-run", "--count", "--format", "json"]
+                .map(OsStr::new)
+                .into_iter()
+                .chain([path]),
+        );
+        let refused = told["counted"]["refused"].as_array().expect("a list");
+        let of_it = refused.iter().any(|r| r.to_string().contains(name));
+        assert!(!of_it, "{command}, {name}: {refused:?}");
+        let out = program.folder.path().join("out");
+        let recorded = table::record(
+            &program.path,
+            &[],
+            1,
+            &out,
+            &["--count", "--events", "none"],
+        );
+        let alone = process::run(clean(&mut Command::new(path), 1));
+        assert_eq!(
+            recorded.ok(command).text(),
+            alone.text(),
+            "{command}, {name}"
+        );
+    }
 }
