@@ -2,6 +2,7 @@
 
 mod input;
 mod relay;
+mod steady;
 
 pub(crate) use input::{Feed, Input};
 
@@ -29,6 +30,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) args: &'a [OsString],
     /// Variables added to the environment.
     pub(crate) env: Vec<(&'static str, OsString)>,
+    /// It is to find everything at the same addresses each time, as far as the kernel allows it.
+    pub(crate) is_steady: bool,
     /// Where its standard output goes.
     pub(crate) stdout: &'a Stdout,
     /// Its standard input, if that isn't this command's.
@@ -81,6 +84,8 @@ pub(crate) struct Ended {
     pub(crate) started: f64,
     /// Wall-clock time in seconds.
     pub(crate) duration_s: f64,
+    /// Its addresses were not random.
+    pub(crate) is_steady: bool,
     /// What else processors were used for meanwhile.
     pub(crate) used: processors::Used,
     /// The signal that asked this command to end meanwhile.
@@ -96,7 +101,10 @@ pub(crate) fn now() -> f64 {
 }
 
 /// Runs a program to its end. Working folder, standard input and error are this command's.
-pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
+pub(crate) fn run(mut launch: Launch<'_>) -> Result<Ended> {
+    if launch.is_steady {
+        launch.env.push(steady::padding(&launch.env));
+    }
     let mut command = Command::new(launch.file);
     command
         .arg0(launch.name)
@@ -119,7 +127,10 @@ pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
     let started = now();
     let used = processors::Used::now();
     let clock = Instant::now();
-    let spawned = command.spawn();
+    let (is_steady, spawned) = match launch.is_steady {
+        true => steady::without_randomisation(|| command.spawn()),
+        false => (false, command.spawn()),
+    };
     drop(command); // who keeps the reader's end of a pipe is not told that nobody reads it
     let mut child = spawned.map_err(|error| {
         let remedy = match error.kind() {
@@ -139,6 +150,7 @@ pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
     Ok(Ended {
         exit: exit_of(status),
         started,
+        is_steady,
         duration_s: clock.elapsed().as_secs_f64(),
         used: processors::Used::now().since(used),
         interrupted: hold.take(), // the caller stops; what is recorded is kept
@@ -249,6 +261,7 @@ mod tests {
         let args = ["-c".into(), script.into()];
         let env = vec![("OMPFUSE_TEST", "x".into())];
         let launch = Launch {
+            is_steady: false,
             file: Path::new("/bin/sh"),
             name: OsStr::new("renamed"),
             args: &args,

@@ -170,6 +170,7 @@ pub(crate) fn write_header(
         recorded: about.recorded.clone(),
         ranks: about.ranks.clone(),
         ended_at_bytes: about.ended_at_bytes,
+        fixed_addresses: ended.is_some_and(|e| e.is_steady),
         modules: program.modules.clone(),
         unpatched: about.unpatched.clone(),
     };
@@ -251,6 +252,7 @@ mod tests {
             modules: Vec::new(),
         };
         let ended = Ended {
+            is_steady: false,
             exit: Exit::Signal(9),
             started: 1.0,
             duration_s: 2.0,

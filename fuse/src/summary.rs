@@ -177,6 +177,9 @@ pub struct RunSummary {
     pub name: String,
     /// Begin, seconds since 1970, if known.
     pub started: Option<f64>,
+    /// Its addresses were not random.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub fixed_addresses: bool,
     /// Wall-clock time in seconds, if known.
     pub duration_s: Option<f64>,
     /// How the program ended, if known.

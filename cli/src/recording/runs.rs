@@ -19,6 +19,7 @@ use crate::running::{Reload, held};
 use crate::simulate::{Simulated, Simulator};
 use anyhow::Result;
 use ompfuse_format::coverage::Coverage;
+use ompfuse_format::event::exact;
 use ompfuse_format::run::{
     BEGUN_FILE, ENV_CHEAP, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_REGION_EVENTS, ENV_ROTATE, Exit,
     ModuleStatus, RankEnd, RankState, RunModule, TAKES_TURNS,
@@ -341,6 +342,8 @@ impl Recorder<'_> {
             Some(simulator) => Some(simulator.command(file, name, args, &env)?),
             None => None,
         };
+        let mut events = sets.iter().flat_map(|set| set.split(','));
+        let is_steady = simulated.is_some() || events.any(exact::is);
         let launch = match &simulated {
             Some(Simulated {
                 file, args, env, ..
@@ -349,6 +352,7 @@ impl Recorder<'_> {
                 name: file.as_os_str(),
                 args,
                 env: env.clone(),
+                is_steady,
                 stdout: &self.stdout,
                 stdin,
                 meanwhile,
@@ -358,6 +362,7 @@ impl Recorder<'_> {
                 name,
                 args,
                 env,
+                is_steady,
                 stdout: &self.stdout,
                 stdin,
                 meanwhile,

@@ -78,6 +78,7 @@ impl TableSums {
             runs: vec![RunSummary {
                 name: name.to_owned(),
                 started: None,
+                fixed_addresses: false,
                 duration_s: None,
                 exit: None,
                 events: infos,

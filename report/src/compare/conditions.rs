@@ -86,7 +86,11 @@ pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
         found.push(Condition::Events { only_a, only_b });
     }
     // What depends on the executed code alone is told by one run.
-    let varies = |side: &Side| side.total.keys().any(|quantity| !quantity.is_exact());
+    let is_steady = x.is_steady && y.is_steady;
+    let varies = |side: &Side| {
+        let mut all = side.total.keys();
+        all.any(|quantity| !quantity.is_told_by_one_run(is_steady))
+    };
     if (x.runs == 1 || y.runs == 1) && varies(a) && varies(b) {
         found.push(Condition::OneRun {
             a: x.runs == 1,

@@ -220,6 +220,7 @@ fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {
         team: summary.parallel.iter().map(|p| p.team).max().unwrap_or(1) as u32,
         processors: summary.processors,
         runs: 1,
+        is_steady: summary.threads == 1 && runs.iter().all(|r| r.fixed_addresses),
         simulated: events.keys().any(|e| e.starts_with(SIMULATED)),
         events,
         left_out: 0,

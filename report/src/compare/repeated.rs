@@ -249,6 +249,7 @@ fn origin(name: &str, runs: &[&Measured]) -> Origin {
             runs,
             events,
             simulated,
+            is_steady,
             in_part,
             left_out,
             starved,
@@ -263,6 +264,7 @@ fn origin(name: &str, runs: &[&Measured]) -> Origin {
             *all.events.entry(event.clone()).or_default() += n;
         }
         all.simulated |= simulated;
+        all.is_steady &= is_steady;
         all.in_part |= in_part;
         all.left_out = all.left_out.max(*left_out);
         all.starved = most(all.starved, *starved);

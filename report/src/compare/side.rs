@@ -140,6 +140,9 @@ pub struct Origin {
     pub events: BTreeMap<String, u32>,
     /// Whether a simulator counted.
     pub simulated: bool,
+    /// Whether all runs had one thread, and addresses that were not random: one of them tells what is counted by instructions.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_steady: bool,
     /// Whether some units are not on record (sampling, throttling, a filter).
     pub in_part: bool,
     /// Regions of a job that some rank's summary has no room for, so that no sum is known of them.

@@ -64,15 +64,22 @@ type Draft = (Change, Option<Noisy>);
 /// changed most. The pairs' slowest units are left open.
 pub fn changes(a: &Side, b: &Side, matched: &[Matched<'_>]) -> (Vec<Change>, Vec<Pair>) {
     let mut quantiles = Quantiles::default();
+    let is_steady = a.origin.is_steady && b.origin.is_steady;
     let mut drafts = vec![drafts(
         [&a.total, &b.total],
         [&a.each, &b.each],
+        is_steady,
         &mut quantiles,
     )];
     for pair in matched {
         let [a, b] = both(&pair.a, &pair.b);
         let [each_a, each_b] = each_of_both(&pair.a, &pair.b);
-        drafts.push(self::drafts([&a, &b], [&each_a, &each_b], &mut quantiles));
+        drafts.push(self::drafts(
+            [&a, &b],
+            [&each_a, &each_b],
+            is_steady,
+            &mut quantiles,
+        ));
     }
     for list in &mut drafts {
         retried::forgive(list, &a.total);
@@ -142,12 +149,13 @@ fn schedules(matched: &Matched<'_>) -> Option<[Option<String>; 2]> {
 fn drafts(
     [a, b]: [&BTreeMap<Quantity, Sample>; 2],
     each: [&Each; 2],
+    is_steady: bool,
     quantiles: &mut Quantiles,
 ) -> Vec<Draft> {
     let quantities: BTreeSet<&Quantity> = a.keys().chain(b.keys()).collect();
     let draft = |quantity: &Quantity| {
         let samples = [a.get(quantity), b.get(quantity)];
-        draft(quantity, samples, each, quantiles)
+        draft(quantity, samples, each, is_steady, quantiles)
     };
     quantities.into_iter().map(draft).collect()
 }
@@ -157,6 +165,7 @@ fn draft(
     quantity: &Quantity,
     [a, b]: [Option<&Sample>; 2],
     each: [&Each; 2],
+    is_steady: bool,
     quantiles: &mut Quantiles,
 ) -> Draft {
     let typical = [a.map(Sample::typical), b.map(Sample::typical)];
@@ -173,7 +182,7 @@ fn draft(
     };
     let mut noise = None;
     if let (Some(a), Some(b)) = (a, b) {
-        change.finding = match compared(quantity, a, b).by_pairs(quantity, each) {
+        change.finding = match compared(quantity, [a, b], is_steady).by_pairs(quantity, each) {
             Compared::Equal => Finding::Equal,
             Compared::Different => Finding::Changed,
             Compared::Unknown => Finding::NoiseUnknown,

@@ -183,6 +183,11 @@ fn problem(problem: &Problem) -> String {
             };
             format!("{side} has no {quantity}{at}{known}")
         }
+        Problem::OneRun { side, quantity } if quantity.is_exact() => format!(
+            "{} may vary with addresses and threads, and {side} has one run in which they weren't fixed; record with OMP_NUM_THREADS=1 \
+             where personality(2) is allowed, or with --repeat 5",
+            self::quantity(quantity)
+        ),
         Problem::OneRun { side, quantity } => format!(
             "{} varies from run to run and {side} has one run; record with --repeat 5, or go by the estimate with --strict",
             self::quantity(quantity)

@@ -49,6 +49,8 @@ pub const ENV_CONTROL: &str = "OMPFUSE_CONTROL";
 
 /// Environment variable: folder with what the auditing library needs, and what it has decided.
 pub const ENV_LIBRARIES: &str = "OMPFUSE_LIBRARIES";
+/// Nothing: it makes all variables together as long in each run.
+pub const ENV_PADDING: &str = "OMPFUSE_PADDING";
 
 /// File in that folder: functions of other libraries whose calls are recorded, by symbol, a line each, in ascending order.
 pub const INTEREST_CALLS: &str = "calls";
@@ -433,6 +435,9 @@ pub struct RunHeader {
     /// Bytes of records at which recording was ended, while the program went on. `None`: it wasn't.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at_bytes: Option<u64>,
+    /// Its addresses were not random, and the variables of the recording as long as in other runs.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub fixed_addresses: bool,
     /// The patched modules.
     pub modules: Vec<RunModule>,
     /// Files with something to record that processes have loaded, and that could not be patched.

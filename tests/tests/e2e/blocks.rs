@@ -1,6 +1,7 @@
 //! Instructions that programs count themselves (`--count`): as many as callgrind counts in the same functions, as many per unit as qemu
 //! does, and as many as assembly says. Counted programs behave as before.
 
+mod addresses;
 mod events;
 mod same;
 mod trips;

@@ -147,6 +147,7 @@ impl Trial<'_> {
         let env = libraries.map(|l| l.env(std::env::var_os(libraries::AUDIT)));
         let env = env.map_or(vec![], Vec::from);
         let ended = launch::run(Launch {
+            is_steady: false,
             file: &self.programs[number].file,
             name,
             args,

@@ -234,7 +234,10 @@ impl<'d> Judge<'d> {
             let compared = place.compared(&quantity, a, b);
             let (mut is_unknown, mut is_noisy) = (false, false);
             match compared {
-                Compared::Unknown => is_unknown = !self.strict && !quantity.is_exact(),
+                Compared::Unknown => {
+                    let is_told = quantity.is_told_by_one_run(place.is_steady);
+                    is_unknown = !self.strict && !is_told;
+                }
                 Compared::Noisy(_) => is_noisy = true,
                 _ => (),
             }

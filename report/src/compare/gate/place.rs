@@ -13,6 +13,8 @@ pub(super) struct Place<'d> {
     pub(super) region: Option<&'d RegionKey>,
     /// Whether a missing value is an error.
     pub(super) is_needed: bool,
+    /// Whether both sides are ([`Origin::is_steady`](crate::compare::side::Origin)).
+    pub(super) is_steady: bool,
     pub(super) a: Values,
     pub(super) b: Values,
     /// Run by run.
@@ -23,7 +25,7 @@ impl Place<'_> {
     /// How a quantity compares.
     pub(super) fn compared(&self, quantity: &Quantity, a: &Sample, b: &Sample) -> Compared {
         let [each_a, each_b] = &self.each;
-        compared(quantity, a, b).by_pairs(quantity, [each_a, each_b])
+        compared(quantity, [a, b], self.is_steady).by_pairs(quantity, [each_a, each_b])
     }
 
     /// Whether its time is its wall time: of the program, and of parallel regions, as everywhere else.

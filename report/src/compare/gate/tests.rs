@@ -136,7 +136,7 @@ fn noise_alone_does_not_hold_unless_strict() {
 
 #[test]
 fn one_run_tells_only_what_does_not_vary() {
-    let (a, b) = (build(1.0, &STEADY), build(1.1, &[1.0]));
+    let (mut a, mut b) = (build(1.0, &STEADY), build(1.1, &[1.0]));
     let Problem::OneRun { side, quantity } = problem("time>50%", &a, &b) else {
         panic!();
     };
@@ -149,6 +149,12 @@ fn one_run_tells_only_what_does_not_vary() {
         verdict_of("time>5%", &a, &b, true),
         Verdict::Holds { .. }
     ));
+    // Addresses decide about counts, too.
+    assert!(matches!(
+        problem("instructions>5%", &a, &b),
+        Problem::OneRun { .. }
+    ));
+    (a.origin.is_steady, b.origin.is_steady) = (true, true);
     assert_eq!(where_it_holds("instructions>5%", &a, &b), ["program"]);
     assert_eq!(where_it_holds("executions!=", &a, &b), [""; 0]);
 }

@@ -287,6 +287,7 @@ fn add(all: &mut Origin, rank: Origin) {
         processors,
         events,
         simulated,
+        is_steady: _, // ranks wait for each other
         in_part,
         starved,
         modules,
@@ -295,6 +296,7 @@ fn add(all: &mut Origin, rank: Origin) {
     } = rank;
     let most = |a: Option<f64>, b: Option<f64>| if b > a { b } else { a };
     all.threads += threads;
+    all.is_steady = false;
     all.team = all.team.max(team);
     // How many of these are the same is not known.
     all.processors = all.processors.filter(|_| all.processors == processors);

@@ -139,7 +139,13 @@ impl Quantity {
         event.is_some_and(|e| e.source != Source::Code)
     }
 
-    /// Whether it depends on the executed code alone, so that one run tells it.
+    /// Whether one run tells it: of runs that are steady ([`Origin::is_steady`](super::Origin::is_steady)), or others.
+    pub fn is_told_by_one_run(&self, is_steady: bool) -> bool {
+        let is_event = matches!(self, Quantity::Event(_) | Quantity::EventPerUnit(_));
+        self.is_exact() && (is_steady || !is_event)
+    }
+
+    /// Whether it depends on the executed code alone.
     pub fn is_exact(&self) -> bool {
         match self {
             Quantity::Executions | Quantity::Units | Quantity::Iterations => true,

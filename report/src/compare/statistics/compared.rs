@@ -48,8 +48,8 @@ pub(crate) struct Noisy {
     is_paired: bool,
 }
 
-/// Compares two samples.
-pub(crate) fn compared(quantity: &Quantity, a: &Sample, b: &Sample) -> Compared {
+/// Compares two samples. `is_steady`: both sides are ([`Origin::is_steady`](crate::compare::side::Origin)).
+pub(crate) fn compared(quantity: &Quantity, [a, b]: [&Sample; 2], is_steady: bool) -> Compared {
     let noisy = |is_log: bool, moments: [(f64, f64, f64); 2]| {
         let [(na, ma, sa), (nb, mb, sb)] = moments;
         let freedom = na + nb - 2.0;
@@ -66,10 +66,11 @@ pub(crate) fn compared(quantity: &Quantity, a: &Sample, b: &Sample) -> Compared 
     if let (Sample::Same(na, x), Sample::Same(nb, y)) = (a, b) {
         return match is_same(*x, *y) {
             true => Compared::Equal,
-            // What depends on the executed code alone is told by one run; how many units there are may depend on timing.
+            // How many units there are may depend on timing.
             false
                 if (*na < 2 || *nb < 2)
-                    && (!quantity.is_exact() || *quantity == Quantity::Units) =>
+                    && (!quantity.is_told_by_one_run(is_steady)
+                        || *quantity == Quantity::Units) =>
             {
                 Compared::Unknown
             }

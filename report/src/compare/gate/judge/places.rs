@@ -24,6 +24,7 @@ impl<'d> Judge<'d> {
                     a: self.a.total.clone(),
                     b: self.b.total.clone(),
                     each: [self.a.each.clone(), self.b.each.clone()],
+                    is_steady: self.is_steady(),
                 }]);
             }
             let place = |pair| self.place(pair, |p| p.is_tested);
@@ -73,6 +74,7 @@ impl<'d> Judge<'d> {
             a,
             b,
             each: [Each::new(), Each::new()],
+            is_steady: self.is_steady(),
         };
         let only_a = self.diff.only_a.iter().filter(is_meant).filter_map(|lone| {
             let [own, none] = values(lone, 0)?;
@@ -86,6 +88,10 @@ impl<'d> Judge<'d> {
             true => only_a.chain(only_b).collect(),
             false => vec![],
         }
+    }
+
+    fn is_steady(&self) -> bool {
+        self.a.origin.is_steady && self.b.origin.is_steady
     }
 
     fn place(&self, pair: &'d Pair, is_needed: impl Fn(&Pair) -> bool) -> Place<'d> {
@@ -102,6 +108,7 @@ impl<'d> Judge<'d> {
             a: a.into_owned(),
             b: b.into_owned(),
             each: each.map(std::borrow::Cow::into_owned),
+            is_steady: self.is_steady(),
         }
     }
 }

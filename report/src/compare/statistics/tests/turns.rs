@@ -90,7 +90,8 @@ fn a_pair_is_compared_as_a_t_test_of_its_differences() {
         )
     };
     let ((a, each_a), (b, each_b)) = (of(&a), of(&b));
-    let found = compared(&Quantity::Wall, &a, &b).by_pairs(&Quantity::Wall, [&each_a, &each_b]);
+    let found =
+        compared(&Quantity::Wall, [&a, &b], false).by_pairs(&Quantity::Wall, [&each_a, &each_b]);
     let Compared::Noisy(noisy) = found else {
         panic!("{found:?}");
     };
@@ -102,7 +103,7 @@ fn a_pair_is_compared_as_a_t_test_of_its_differences() {
     // What is no time has no drift.
     let events = Quantity::Event("cycles".to_owned());
     let each = |each: &Each| Each::from([(events.clone(), each[&Quantity::Wall].clone())]);
-    let plain = compared(&events, &a, &b);
+    let plain = compared(&events, [&a, &b], false);
     assert_eq!(
         plain.by_pairs(&events, [&each(&each_a), &each(&each_b)]),
         plain
