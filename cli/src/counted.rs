@@ -1,9 +1,9 @@
 //! What is said of functions that count their instructions.
 
 use crate::select::FunctionArgs;
-use ompfuse_format::site::{Counted, Uncounted, without_addresses};
+use ompfuse_format::site::{Counted, SiteInfo, Uncounted, without_addresses};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Functions and instructions that are counted, and why others are not.
 #[derive(Debug, Serialize, PartialEq, Eq)]
@@ -25,6 +25,28 @@ struct Refused {
 pub(crate) fn is_unmatched(counted: Option<&Counted>, wanted: &FunctionArgs) -> bool {
     let is_nothing = counted.is_some_and(|c| c.functions.is_empty() && c.refused.is_empty());
     is_nothing && wanted.counts_some()
+}
+
+/// What is said where none of the code that begins or ends a unit is counted, so that no unit has a count; `None`: some is.
+pub(crate) fn without_units(
+    counted: &Counted,
+    sites: &[SiteInfo],
+    wanted: &FunctionArgs,
+) -> Option<String> {
+    let refused = counted.refused.iter().flat_map(|f| &f.sites);
+    let without: BTreeSet<u32> = counted.left_out.iter().chain(refused).copied().collect();
+    let is_none = !counted.functions.is_empty() && sites.iter().all(|s| without.contains(&s.id));
+    let named: Vec<&str> = wanted.count_texts().collect();
+    (is_none && wanted.counts_some()).then(|| {
+        let each = |option: &str| -> Vec<String> {
+            named.iter().map(|name| format!("--{option}={name}")).collect()
+        };
+        format!(
+            "{} is executed by code that isn't counted, so no unit has its count; make it a region, too: {}",
+            each("count").join(" "),
+            each("functions").join(" ")
+        )
+    })
 }
 
 /// So many functions are named behind a reason.
@@ -55,9 +77,13 @@ impl Coverage {
         let functions: usize = self.refused.iter().map(|r| r.functions.len()).sum();
         let share = 100.0 * lost as f64 / (lost + self.instructions).max(1) as f64;
         (functions > 0).then(|| {
+            let what = match functions {
+                1 => "1 function".to_owned(),
+                n => format!("{n} functions"),
+            };
+            let are = if functions == 1 { "is" } else { "are" };
             format!(
-                "{functions} functions of {file} ({share:.1} % of its instructions) are not counted; `ompfuse scan --count {file}` \
-                 names them"
+                "{what} of {file} ({share:.1} % of its instructions) {are} not counted; `ompfuse scan --count {file}` names them"
             )
         })
     }

@@ -169,13 +169,13 @@ impl Prepared {
             bail!("{} is damaged; remove its folder", patched.display());
         };
         description.binary.path = path_text(file); // the entry may come from another file with the same contents
-        let counted = description
-            .binary
-            .counted
-            .as_ref()
-            .map(counted::Coverage::of);
-        let lost = counted.and_then(|c| c.lost(&path_text(file)));
-        lost.iter().for_each(output::note);
+        if let Some(counted) = &description.binary.counted {
+            let lost = counted::Coverage::of(counted).lost(&path_text(file));
+            lost.iter().for_each(output::note);
+            let sites = &description.sites;
+            let unused = counted::without_units(counted, sites, &selection.functions);
+            unused.iter().for_each(output::note);
+        }
         let user = std::env::var_os(LIBRARY_PATH);
         let path = loader::library_path(file, bytes, user).map(|path| (LIBRARY_PATH, path));
         self.module = Some(module(&patched, description));

@@ -179,7 +179,11 @@ fn name(argument: &Arg) -> String {
         return format!("<{}>", value.unwrap_or_default());
     };
     let short = short.map_or(String::new(), |s| format!("-{s}, "));
-    let value = value.map_or(String::new(), |v| format!(" <{v}>"));
+    let is_optional = argument.get_num_args().is_some_and(|n| n.min_values() == 0);
+    let value = value.map_or(String::new(), |v| match is_optional {
+        true => format!("[=<{v}>]"),
+        false => format!(" <{v}>"),
+    });
     format!("{short}--{long}{value}")
 }
 

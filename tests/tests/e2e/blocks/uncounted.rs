@@ -140,6 +140,40 @@ fn a_name_that_fits_nothing_is_an_error() {
     is_refused(&refused);
 }
 
+/// A function that only code calls which isn't named.
+const LEAF: &str = r#"
+#include <stdio.h>
+__attribute__((noinline)) long leaf(long x) { long s = 0; for (long i = 0; i < x; i++) s += i ^ x; return s; }
+int main(void) {
+    long s = 0;
+#pragma omp parallel for reduction(+ : s)
+    for (int i = 0; i < 1000; i++) s += leaf(i);
+    printf("%ld\n", s);
+}
+"#;
+
+#[test]
+fn what_no_unit_counts_is_said() {
+    let Some(program) = compile(LEAF, "gcc -O2 -fopenmp") else {
+        return;
+    };
+    let record = |name: &str, flags: &[&str]| {
+        let out = program.folder.path().join(name);
+        let recorded = table::record(&program.path, &[], 1, &out, flags).ok(name);
+        recorded.errors()
+    };
+    let advice = "--count=leaf is executed by code that isn't counted, so no unit has its count; make it a region, too: --functions=leaf";
+    let told = record("alone", &["--count=leaf"]);
+    assert!(told.contains(advice), "{told}");
+    let told = record("both", &["--count=leaf", "--functions=leaf"]);
+    assert!(!told.contains("isn't counted"), "{told}");
+    let report = command::report(program.folder.path().join("both"));
+    let regions = report["regions"].as_array().expect("regions");
+    let leaf = regions.iter().find(|r| r["construct"] == "function");
+    let counted = leaf.expect("the function")["events"][EXACT].as_u64();
+    assert!(counted > Some(3 * 499_500), "{report:#}");
+}
+
 /// A library without OpenMP, and a program that calls it 100 times.
 const LIBRARY: &str =
     "int twice(int x) { volatile int y = 0; for (int i = 0; i < x; i++) y += 2; return y; }";
