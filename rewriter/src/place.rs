@@ -42,6 +42,8 @@ pub(crate) struct Placed {
     pub members: Vec<usize>,
     /// Where its long jump stands, if there is no room for it in the window.
     pub island: Option<u64>,
+    /// It may become longer, to make room for islands.
+    pub may_grow: bool,
 }
 
 /// Joins windows that overlap. `chosen`: with the number of their request; `address`: where its probe stands.
@@ -61,6 +63,7 @@ pub(crate) fn merge(
                 range,
                 members: vec![d],
                 island: None,
+                may_grow: false,
             }),
         }
     }
@@ -70,8 +73,8 @@ pub(crate) fn merge(
     out
 }
 
-/// Gives each window that is too short for a long jump and has none an island, and adds the windows that hold them. Otherwise the number of a window
-/// for which there is none.
-pub(crate) fn make_room(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Option<usize> {
+/// Gives each window that is too short for a long jump and has none an island, and adds the windows that hold them. Otherwise the numbers
+/// of windows for which there is none.
+pub(crate) fn make_room(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Vec<usize> {
     room::make(finder, windows)
 }

@@ -44,17 +44,22 @@ impl Rooms<'_> {
         rooms.filter(holds).map(|(_, room)| room).collect()
     }
 
-    /// Islands for new windows that are too short, and the windows that hold these; or one that gets none.
-    pub(super) fn make(&self, windows: Vec<Range<u64>>) -> Result<Vec<place::Placed>, Range<u64>> {
+    /// Islands for new windows that are too short, and the windows that hold these; or those that get none.
+    pub(super) fn make(
+        &self,
+        windows: Vec<Range<u64>>,
+    ) -> Result<Vec<place::Placed>, Vec<Range<u64>>> {
         let new = windows.into_iter().map(|range| place::Placed {
             range,
             members: Vec::new(),
             island: None,
+            may_grow: true,
         });
         let mut all: Vec<place::Placed> = self.taken.iter().cloned().chain(new).collect();
         all.sort_by_key(|w| w.range.start);
-        if let Some(narrow) = place::make_room(self.finder, &mut all) {
-            return Err(all[narrow].range.clone());
+        let narrow = place::make_room(self.finder, &mut all);
+        if !narrow.is_empty() {
+            return Err(narrow.into_iter().map(|n| all[n].range.clone()).collect());
         }
         let is_new = |w: &place::Placed| {
             let known = self

@@ -13,7 +13,7 @@ use crate::scan::cfg::Body;
 use iced_x86::Register;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -60,7 +60,16 @@ type Free = (Option<u8>, Option<(Pair, i64)>);
 #[derive(Debug, Default)]
 struct Choice {
     increments: Vec<Increment>,
-    windows: Vec<Range<u64>>,
+    /// Begins and ends.
+    windows: BTreeMap<u64, u64>,
+}
+
+impl Choice {
+    /// A window that overlaps a range.
+    fn overlapping(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let (&start, &end) = self.windows.range(..range.end).next_back()?;
+        (range.start < end).then_some(start..end)
+    }
 }
 
 /// What a piece has to do with the register of a trip.
@@ -194,13 +203,14 @@ impl<'x> Search<'x> {
             let added = added.map_err(|n| self.failure(&pieces[n]))?;
             let choice = match assign((&pieces, trips), &added, &spots) {
                 Ok(choice) => choice,
-                // Others have taken its room.
+                // Others have taken their room.
                 Err(lost) => {
-                    spots[lost].clear();
+                    lost.into_iter().for_each(|n| spots[n].clear());
                     continue;
                 }
             };
-            match self.rooms.make(choice.windows) {
+            let windows = choice.windows.iter().map(|(&start, &end)| start..end);
+            match self.rooms.make(windows.collect()) {
                 Ok(windows) => {
                     let increments = choice.increments;
                     return Ok(Placed {
@@ -209,7 +219,10 @@ impl<'x> Search<'x> {
                     });
                 }
                 Err(narrow) => {
-                    let fits = |spot: &Spot| spot.window.as_ref() != Some(&narrow);
+                    let fits = |spot: &Spot| {
+                        let mut windows = narrow.iter();
+                        windows.all(|w| spot.window.as_ref() != Some(w))
+                    };
                     spots.iter_mut().for_each(|spots| spots.retain(fits));
                 }
             }
@@ -353,13 +366,13 @@ fn ways(pieces: &[Piece], spots: &[impl AsRef<[Spot]>]) -> Vec<Way> {
     .collect()
 }
 
-/// Chooses a spot for whatever adds something; or the number of one that gets none.
+/// Chooses a spot for whatever adds something; or the numbers of those that get none.
 fn assign(
     (pieces, trips): (&[Piece], &[Trip]),
     added: &[Weights],
     spots: &[Vec<Spot>],
-) -> Result<Choice, usize> {
-    let mut placed = Choice::default();
+) -> Result<Choice, Vec<usize>> {
+    let (mut placed, mut lost) = (Choice::default(), Vec::new());
     let adds = |n: &usize| pieces[*n].crossing.is_some() || !added[*n].is_zero();
     let mut all: Vec<usize> = (0..added.len()).filter(adds).collect();
     // Those with few choices first.
@@ -369,8 +382,7 @@ fn assign(
             let Some(window) = &spot.window else {
                 return Some((spot.add, None));
             };
-            let mut others = placed.windows.iter();
-            match others.find(|w| w.start < window.end && window.start < w.end) {
+            match placed.overlapping(window) {
                 Some(other) if other.contains(&spot.at) => Some((spot.add, None)),
                 Some(_) => None,
                 None => Some((spot.add + spot.jumps, Some(window.clone()))),
@@ -380,11 +392,20 @@ fn assign(
             .iter()
             .filter_map(|spot| Some((spot, choice(spot)?)));
         let best = choices.min_by_key(|(spot, (cost, _))| (*cost, spot.at));
-        let (spot, (_, window)) = best.ok_or(n)?;
         let crossing = pieces[n].crossing.map(|c| (c, &trips[c.trip]));
-        let increment = increment(added[n], spot, crossing);
-        placed.increments.push(increment.ok_or(n)?);
-        placed.windows.extend(window);
+        let found = best.and_then(|(spot, (_, window))| {
+            let increment = increment(added[n], spot, crossing)?;
+            Some((increment, window))
+        });
+        let Some((increment, window)) = found else {
+            lost.push(n);
+            continue;
+        };
+        placed.increments.push(increment);
+        placed.windows.extend(window.map(|w| (w.start, w.end)));
+    }
+    if !lost.is_empty() {
+        return Err(lost);
     }
     placed.increments.sort_by_key(Increment::order);
     Ok(placed)

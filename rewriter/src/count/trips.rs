@@ -9,7 +9,7 @@ use ompfuse_format::event::exact;
 use std::collections::BTreeSet;
 
 /// Loops of which it is tried what they would cost, times pieces of the function: what takes longer is not worth it.
-const TRIED: usize = 1 << 22;
+const TRIED: usize = 1 << 18;
 
 /// A loop that may count by a register.
 struct Candidate {

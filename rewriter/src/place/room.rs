@@ -33,65 +33,84 @@ struct Run {
 }
 
 /// Gives each window that is too short for a long jump an island, and adds the windows that hold them. Otherwise the
-/// number of a window for which there is none.
-pub(super) fn make(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Option<usize> {
+/// numbers of windows for which there is none.
+pub(super) fn make(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Vec<usize> {
+    let mut lost = Vec::new();
     let is_narrow = |w: &Placed| w.range.end - w.range.start < JUMP;
     let wants = |w: &Placed| w.island.is_none() && (is_narrow(w) || finder.scarce);
     if !windows.iter().any(wants) {
-        return None;
+        return lost;
     }
     let loops = Loops::of(finder.body);
     let islands: Vec<u64> = windows.iter().filter_map(|w| w.island).collect();
-    let mut hosts: Vec<Host> = windows
-        .iter()
-        .filter(|w| !wants(w) && !is_narrow(w))
-        .map(|w| Host::of(w.range.clone(), &islands))
-        .collect();
+    // Those of the windows first, in the same order.
+    let hosts = windows.iter().enumerate();
+    let hosts = hosts.filter(|(_, w)| !wants(w) && !is_narrow(w));
+    let (of_windows, mut hosts): (Vec<usize>, Vec<Host>) =
+        { hosts.map(|(n, w)| (n, Host::of(w.range.clone(), &islands))) }.unzip();
     let own = hosts.len();
     let mut taken: Vec<Range<u64>> = windows.iter().map(|w| w.range.clone()).collect();
-    for (n, window) in windows.iter_mut().enumerate() {
-        if !wants(window) {
+    for n in 0..windows.len() {
+        if !wants(&windows[n]) {
             continue;
         }
-        let mut range = window.range.clone();
+        let mut range = windows[n].range.clone();
         for _ in 0..=MAX_BACK {
             let start = range.start;
             // What makes room for it may not lie in it.
             taken[n] = range.clone();
-            window.island = hosts.iter_mut().find_map(|h| h.take(finder.ground, start));
-            if window.island.is_none()
+            let mut island = hosts.iter_mut().find_map(|h| h.take(finder.ground, start));
+            if island.is_none()
                 && let Some(run) = best(finder, &loops, &taken, start)
             {
                 let mut host = Host::new(run.range.clone());
-                window.island = host.take(finder.ground, start);
+                island = host.take(finder.ground, start);
                 hosts.push(host);
                 taken.push(run.range);
             }
-            if window.island.is_some() {
-                window.range = range;
+            if island.is_none() {
+                let all = of_windows.iter().zip(&mut hosts[..own]);
+                let is_near = |h: &Host| h.range.start.abs_diff(start) < NEAR;
+                let mut near = all.filter(|(n, h)| windows[**n].may_grow && is_near(h));
+                let grown = near.find_map(|(&number, host)| {
+                    let (longer, island) = host.grown(finder, &taken, start)?;
+                    Some((number, longer, island))
+                });
+                if let Some((number, longer, at)) = grown {
+                    (taken[number], windows[number].range) = (longer.clone(), longer);
+                    island = Some(at);
+                }
+            }
+            if island.is_some() {
+                (windows[n].island, windows[n].range) = (island, range);
                 break;
             }
             // Where it begins earlier, unwinders may find what they find elsewhere in the function, too.
             let is_free = |longer: &Range<u64>| {
                 let mut others = taken.iter().filter(|t| t.end <= range.start);
-                is_narrow(window) && others.all(|t| t.end <= longer.start)
+                is_narrow(&windows[n]) && others.all(|t| t.end <= longer.start)
             };
             match finder.longer(&range).filter(is_free) {
                 Some(longer) => range = longer,
                 None => break,
             }
         }
-        if window.island.is_none() && is_narrow(window) {
-            return Some(n);
+        if windows[n].island.is_none() {
+            taken[n] = windows[n].range.clone();
+            lost.extend(is_narrow(&windows[n]).then_some(n));
         }
+    }
+    if !lost.is_empty() {
+        return lost;
     }
     windows.extend(hosts.drain(own..).map(|host| Placed {
         range: host.range,
         members: Vec::new(),
         island: None,
+        may_grow: false,
     }));
     windows.sort_by_key(|w| w.range.start);
-    None
+    lost
 }
 
 impl Host {
@@ -106,6 +125,35 @@ impl Host {
         let own = islands.iter().filter(|at| host.range.contains(at));
         host.free = own.map(|at| at + JUMP).fold(host.free, u64::max);
         host
+    }
+
+    /// Takes the instructions behind the host, too, if that makes room for the island of a window: what the host is then, and the island.
+    fn grown(
+        &mut self,
+        finder: &Finder<'_>,
+        taken: &[Range<u64>],
+        window: u64,
+    ) -> Option<(Range<u64>, u64)> {
+        let Range { start, end } = self.range;
+        let wanted = self.free + JUMP;
+        let last = finder.body.insn_at(start)?;
+        let mut insns = finder.body.insns[last..]
+            .iter()
+            .take_while(|i| i.ip() < end);
+        // Control must come to what is behind it from nowhere else.
+        if !insns.all(passes) || finder.is_target(end) || finder.body.insn_at(end).is_none() {
+            return None;
+        }
+        let run = run_of(finder, end, wanted.checked_sub(end)?)?;
+        let longer = start..run.range.end;
+        let is_free = |t: &Range<u64>| t.end <= end || longer.end <= t.start;
+        let fits = taken.iter().all(is_free)
+            && longer.end >= wanted
+            && !finder.ground.stays(&run.range)
+            && unwound(finder, &longer);
+        let island = fits.then(|| place(finder.ground, self.free, longer.end, window))??;
+        (self.free, self.range) = (island + JUMP, longer.clone());
+        Some((longer, island))
     }
 
     /// Takes room for the island of a window.
@@ -160,8 +208,16 @@ fn best(finder: &Finder<'_>, loops: &Loops, taken: &[Range<u64>], window: u64) -
 
 /// The instructions from this one on, if they can make room.
 fn run(finder: &Finder<'_>, taken: &[Range<u64>], first: usize) -> Option<Run> {
-    let insns = &finder.body.insns[first..];
-    let start = insns.first()?.ip();
+    let run = run_of(finder, finder.body.insns.get(first)?.ip(), ROOM)?;
+    let Range { start, end } = run.range;
+    let is_free = taken.iter().all(|t| t.end <= start || end <= t.start);
+    let stays = finder.ground.stays(&run.range);
+    (end - start >= ROOM && is_free && !stays).then_some(run)
+}
+
+/// The instructions from an address on that can move without any need, as far as so many bytes are wanted.
+fn run_of(finder: &Finder<'_>, start: u64, wanted: u64) -> Option<Run> {
+    let insns = &finder.body.insns[finder.body.insn_at(start)?..];
     let mut run = Run {
         range: start..start,
         branches: 0,
@@ -171,7 +227,7 @@ fn run(finder: &Finder<'_>, taken: &[Range<u64>], first: usize) -> Option<Run> {
         let inner = insn.ip() != start;
         if insn.ip() != end
             || (inner && finder.is_target(end))
-            || end - start >= ROOM
+            || end - start >= wanted
             || !is_simple(insn)
             || finder.body.throws(insn)
             || finder.changed.contains(&end)
@@ -182,15 +238,12 @@ fn run(finder: &Finder<'_>, taken: &[Range<u64>], first: usize) -> Option<Run> {
         run.branches += usize::from(insn.flow_control() != FlowControl::Next);
         if !passes(insn) {
             if !falls_through(insn) {
-                run.range.end = finder.padding(start, run.range.end, ROOM);
+                run.range.end = finder.padding(start, run.range.end, wanted);
             }
             break;
         }
     }
-    let Range { start, end } = run.range;
-    let is_free = taken.iter().all(|t| t.end <= start || end <= t.start);
-    let stays = finder.ground.stays(&run.range);
-    (end - start >= ROOM && is_free && !stays).then_some(run)
+    Some(run)
 }
 
 /// Whether an instruction can move without any need. Calls and indirect jumps can't, nor what control may come to by its address, or what is

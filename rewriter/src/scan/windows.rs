@@ -88,7 +88,7 @@ pub(crate) fn place(
     loop {
         chosen.retain(|&(_, d)| drafts[d].action.is_some());
         let mut windows = place::merge(chosen.clone(), |d| drafts[d].address);
-        let Some(narrow) = place::make_room(&finder, &mut windows) else {
+        let Some(&narrow) = place::make_room(&finder, &mut windows).first() else {
             tell(&windows, drafts);
             return windows;
         };

@@ -87,10 +87,12 @@ impl Builder<'_, '_> {
                 continue;
             };
             let insn = &self.decoded.insns[number];
-            let is_call = matches!(
-                insn.flow_control(),
-                FlowControl::Call | FlowControl::IndirectCall
-            );
+            let is_call = match insn.flow_control() {
+                FlowControl::Call | FlowControl::IndirectCall => true,
+                // A call at a function's end.
+                FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => pad.is_none(),
+                _ => false,
+            };
             if insn.ip() < from || is_call || !self.thrown.insert(from) {
                 continue;
             }
