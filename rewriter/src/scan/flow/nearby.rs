@@ -2,13 +2,15 @@
 //! followed through the whole function for them.
 //!
 //! An answer is what [`Flow`](super::dataflow::Flow) has in the same place, but that values which come from queries are unknown here, and
-//! places on the stack are not told apart. There is none (`None`) where more than registers have to be known, or more has to be
-//! looked at than it is worth.
+//! places on the stack are not told apart. There is none where more than registers have to be known, or more has to be looked at than it
+//! is worth.
+//!
+//! Registers at the beginnings of blocks are what is computed, from one another, until nothing changes; only those that somebody asks
+//! for, and what these come from.
 
 use super::super::Module;
 use super::super::cfg::Body;
-use super::super::graph::BlockSet;
-use super::super::graph::walk;
+use super::super::graph::{BlockSet, walk};
 use super::leads::{self, Leads};
 use super::op::{Maker, Op, Rule, Source, To};
 use super::refinement::Refinement;
@@ -16,12 +18,16 @@ use super::slots::Slot;
 use super::step::{Exposed, Names, Step};
 use super::uses::is_call;
 use super::value::{State, Value};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-/// Values that are computed from others that are computed from others are looked for, no deeper.
-const MAX_DEPTH: u32 = 3;
 /// The number of the stack pointer.
 const STACK_POINTER: usize = 4;
+
+/// Values in a block that are computed from others in it, and so on, are not looked for any deeper.
+const MAX_DEPTH: u32 = 32;
+/// So many instructions of a function may be looked at, and twice as many as it has.
+const LEAST: usize = 64;
 
 /// Somewhere between instructions: before this one of a block.
 #[derive(Debug, Clone, Copy)]
@@ -30,14 +36,47 @@ pub(crate) struct Point {
     pub insn: usize,
 }
 
-/// What a register is at some point.
-enum Origin {
-    Is(Value),
-    /// What another one is at another point.
-    Copied(Point, usize),
-    /// What it is where the block begins.
-    Before,
+/// What is known of a register. Where ways meet, the later of these is what holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// No way was looked at yet.
+    Unseen,
+    /// Something other than [`Value::Unknown`].
+    Value(Value),
+    /// More than registers would have to be known.
+    Beyond,
+    Unknown,
 }
+
+impl Held {
+    fn of(value: Value) -> Held {
+        match value {
+            Value::Unknown => Held::Unknown,
+            value => Held::Value(value),
+        }
+    }
+
+    fn meet(self, other: Held) -> Held {
+        match (self, other) {
+            (Held::Unknown, _) | (_, Held::Unknown) => Held::Unknown,
+            (Held::Beyond, _) | (_, Held::Beyond) => Held::Beyond,
+            (Held::Unseen, held) | (held, Held::Unseen) => held,
+            (Held::Value(a), Held::Value(b)) => Held::of(a.meet(b)),
+        }
+    }
+
+    /// The value, where it is known what that is.
+    fn value(self) -> Option<Value> {
+        match self {
+            Held::Unseen | Held::Beyond => None,
+            Held::Value(value) => Some(value),
+            Held::Unknown => Some(Value::Unknown),
+        }
+    }
+}
+
+/// A register at the beginning of a block.
+type Node = (usize, usize);
 
 /// The values of a function's registers.
 pub(crate) struct Nearby<'x, 'm, 'a> {
@@ -49,8 +88,15 @@ pub(crate) struct Nearby<'x, 'm, 'a> {
     /// Some call may ask for a number.
     asks: bool,
     names: Names,
+    nodes: FxHashMap<Node, Held>,
+    /// What is computed from each.
+    users: FxHashMap<Node, SmallVec<[Node; 2]>>,
+    /// Those to compute, once more perhaps.
+    work: Vec<Node>,
     /// Instructions that may still be looked at.
     left: usize,
+    /// So many instructions wait for what others write.
+    depth: u32,
 }
 
 impl<'x, 'm, 'a> Nearby<'x, 'm, 'a> {
@@ -68,7 +114,11 @@ impl<'x, 'm, 'a> Nearby<'x, 'm, 'a> {
             reached: walk(body.blocks.len(), roots, |b| body.following(b), |_| true),
             asks: calls.any(|insn| is_call(insn) && asks(insn)),
             names: Names::default(),
-            left: body.insns.len(),
+            nodes: FxHashMap::default(),
+            users: FxHashMap::default(),
+            work: Vec::new(),
+            left: 2 * body.insns.len() + LEAST,
+            depth: 0,
         }
     }
 
@@ -79,151 +129,198 @@ impl<'x, 'm, 'a> Nearby<'x, 'm, 'a> {
 
     /// What a register holds at a point.
     pub(crate) fn register(&mut self, at: Point, register: usize) -> Option<Value> {
-        match self.reached.contains(&at.block) {
-            true => self.value(at, register, 0),
-            false => Some(Value::Unknown),
+        if !self.reaches(at.block) {
+            return Some(Value::Unknown);
         }
+        self.settled(|nearby| nearby.held(at, register, None))?
+            .value()
     }
 
     /// The number of the runtime's function that a call or jump leads to.
     pub(crate) fn callee(&mut self, at: Point) -> Option<Option<usize>> {
         let leads = Leads::of(self.module, &self.body.insns[at.insn]);
-        match self.reached.contains(&at.block) {
-            true => self.leads(at, &leads, 0),
+        match self.reaches(at.block) {
+            true => self.settled(|nearby| nearby.leads(at, &leads, None))?.ok(),
             false => Some(leads.callee(self.module, Some(&State::unknown()))),
         }
     }
 
-    /// What holds on all ways to a point.
-    fn value(&mut self, at: Point, register: usize, depth: u32) -> Option<Value> {
-        if register == STACK_POINTER {
-            return Some(Value::Stack(Slot::base(0)));
-        }
-        if depth > MAX_DEPTH {
-            return None;
-        }
-        let mut met: Option<Value> = None;
-        let mut seen = FxHashSet::default();
-        let mut work = vec![(at, register)];
-        while let Some((at, register)) = work.pop() {
-            let value = match self.origin(at, register, depth)? {
-                Origin::Is(value) => value,
-                Origin::Copied(at, STACK_POINTER) => self.value(at, STACK_POINTER, depth)?,
-                Origin::Copied(at, other) => {
-                    work.push((at, other));
-                    continue;
+    /// Asks until nothing changes that the answer comes from; none if that takes too long.
+    fn settled<T>(&mut self, mut ask: impl FnMut(&mut Self) -> T) -> Option<T> {
+        let mut answer = ask(self);
+        while !self.work.is_empty() {
+            while let Some(node) = self.work.pop() {
+                let held = self.entering(node);
+                let old = self.nodes.insert(node, held);
+                if old != Some(held) {
+                    self.work
+                        .extend(self.users.get(&node).into_iter().flatten());
                 }
-                Origin::Before if self.body.roots.contains(&at.block) => Value::Unknown,
-                Origin::Before => {
-                    if seen.insert((at.block, register)) {
-                        self.enter(at.block, register, &mut work)?;
-                    }
-                    continue;
-                }
-            };
-            met = Some(met.map_or(value, |met| met.meet(value)));
-            // What isn't the same on all ways is unknown.
-            if met == Some(Value::Unknown) {
-                return met;
             }
+            answer = ask(self);
         }
-        Some(met.unwrap_or(Value::Unknown))
+        (self.left > 0).then_some(answer)
     }
 
-    /// Goes on at the ends of the blocks that lead to a block.
-    fn enter(&self, to: usize, register: usize, work: &mut Vec<(Point, usize)>) -> Option<()> {
+    /// What a register is where control comes to a block, and never more than that was found to be before.
+    fn entering(&mut self, node: Node) -> Held {
+        let (to, register) = node;
+        let mut met = self.nodes.get(&node).copied().unwrap_or(Held::Unseen);
+        if self.body.roots.contains(&to) {
+            return Held::Unknown;
+        }
+        let body = self.body;
+        for &block in &body.blocks[to].preds {
+            if met == Held::Unknown {
+                break;
+            }
+            if self.reaches(block) {
+                let insn = body.blocks[block].insns.end;
+                let held = match self.may_tell(block, node) {
+                    true => Held::Beyond,
+                    false => self.held(Point { block, insn }, register, Some(node)),
+                };
+                met = met.meet(held);
+            }
+        }
+        met
+    }
+
+    /// Whether a comparison at a block's end may tell more of a register.
+    fn may_tell(&self, block: usize, (to, register): Node) -> bool {
         let start = self.body.blocks[to].start;
-        for &block in &self.body.blocks[to].preds {
-            if !self.reached.contains(&block) {
-                continue;
-            }
-            // A comparison may tell more of the register.
-            if self.asks && Refinement::of(self.body, block).is_some_and(|r| r.enters == start) {
-                return None;
-            }
-            let insn = self.body.blocks[block].insns.end;
-            work.push((Point { block, insn }, register));
-        }
-        Some(())
+        let tells = |r: Refinement| r.enters == start && r.may_tell(self.body, register);
+        self.asks && Refinement::of(self.body, block).is_some_and(tells)
     }
 
-    /// What gives a register its value, in the same block.
-    fn origin(&mut self, at: Point, register: usize, depth: u32) -> Option<Origin> {
+    /// What a register holds at a point. `user`: what that is asked for.
+    fn held(&mut self, at: Point, register: usize, user: Option<Node>) -> Held {
+        if register == STACK_POINTER {
+            return Held::Value(Value::Stack(Slot::base(0)));
+        }
+        if self.depth > MAX_DEPTH {
+            return Held::Beyond;
+        }
         let body = self.body;
         for insn in (body.blocks[at.block].insns.start..at.insn).rev() {
-            self.left = self.left.checked_sub(1)?;
-            let Some(op) = self.maker.op(&body.insns[insn]) else {
+            self.left = self.left.saturating_sub(1);
+            if self.left == 0 {
+                return Held::Unknown;
+            }
+            let op = self.maker.op(&body.insns[insn]);
+            let Some(op) = op.filter(|op| op.may_write(register)) else {
                 continue;
             };
-            let at = Point { insn, ..at };
-            match &op {
-                op if !op.may_write(register) => continue,
-                Op::Compute {
-                    rule: Rule::Copy,
-                    parts: [Source::Register(from), _],
-                    to: To::Register(_),
-                    ..
-                } => return Some(Origin::Copied(at, usize::from(*from))),
-                // What lies on the stack isn't followed.
-                Op::Pop(_) | Op::Leave => return None,
-                Op::Call {
-                    leads,
-                    changes,
-                    at: va,
-                } => {
-                    let is_result = register == 0;
-                    let callee = match is_result {
-                        true => self.leads(at, leads, depth + 1)?,
-                        false => None,
-                    };
-                    let value = callee.map(|n| match self.module.entries.callees[n].query() {
-                        Some(_) => Value::Unknown,
-                        None => Value::Result(*va),
-                    });
-                    if value.is_none() && changes >> register & 1 == 0 {
-                        continue;
-                    }
-                    return Some(Origin::Is(value.unwrap_or(Value::Unknown)));
-                }
-                op => {
-                    let mut state = self.state(at, op, depth + 1)?;
-                    let mut step = Step::new(self.module, Exposed::default(), &self.names);
-                    step.run(&mut state, op);
-                    return Some(Origin::Is(state.reg(register)));
-                }
+            self.depth += 1;
+            let held = self.written(Point { insn, ..at }, &op, register, user);
+            self.depth -= 1;
+            if let Some(held) = held {
+                return held;
             }
         }
-        Some(Origin::Before)
-    }
-
-    /// What is known of the registers that an instruction computes with. None where it reads what may be a place on the stack.
-    fn state(&mut self, at: Point, op: &Op, depth: u32) -> Option<State> {
-        let mut state = State::unknown();
-        let (registers, memory) = op.reads();
-        for register in registers {
-            let value = self.value(at, register, depth)?;
-            state.regs.set(register, value);
+        let node = (at.block, register);
+        if let Some(user) = user {
+            let users = self.users.entry(node).or_default();
+            if !users.contains(&user) {
+                users.push(user);
+            }
         }
-        let is_known = memory.is_none_or(|memory| memory.slot(&state).is_none());
-        is_known.then_some(state)
+        *self.nodes.entry(node).or_insert_with(|| {
+            self.work.push(node);
+            Held::Unseen
+        })
     }
 
-    /// The number of the runtime's function that a call or jump leads to.
-    fn leads(&mut self, at: Point, leads: &Leads, depth: u32) -> Option<Option<usize>> {
+    /// What an instruction writes to a register, if it does.
+    fn written(&mut self, at: Point, op: &Op, register: usize, user: Option<Node>) -> Option<Held> {
+        match op {
+            Op::Compute {
+                rule: Rule::Copy,
+                parts: [Source::Register(from), _],
+                to: To::Register(_),
+                ..
+            } => Some(self.held(at, usize::from(*from), user)),
+            // What lies on the stack isn't followed.
+            Op::Pop(_) | Op::Leave => Some(Held::Beyond),
+            Op::Call {
+                leads,
+                changes,
+                at: va,
+            } => {
+                let callee = match register {
+                    0 => self.leads(at, leads, user),
+                    _ => Ok(None),
+                };
+                match callee {
+                    Err(held) => Some(held),
+                    Ok(None) if changes >> register & 1 == 0 => None,
+                    Ok(None) => Some(Held::Unknown),
+                    Ok(Some(n)) => Some(match self.module.entries.callees[n].query() {
+                        Some(_) => Held::Unknown,
+                        None => Held::Value(Value::Result(*va)),
+                    }),
+                }
+            }
+            Op::Compute {
+                rule: Rule::Combine,
+                ..
+            } => Some(Held::Unknown),
+            op => Some(self.computed(at, op, register, user)),
+        }
+    }
+
+    /// What an instruction computes from other registers.
+    fn computed(&mut self, at: Point, op: &Op, register: usize, user: Option<Node>) -> Held {
+        let (registers, memory) = op.reads();
+        let mut state = match self.state(at, &registers, user) {
+            Ok(state) => state,
+            // From what is unknown only unknown values are computed, and nothing on the stack is read there.
+            Err(held) => return held,
+        };
+        if memory.is_some_and(|memory| memory.slot(&state).is_some()) {
+            return Held::Beyond;
+        }
+        let mut step = Step::new(self.module, Exposed::default(), &self.names);
+        step.run(&mut state, op);
+        Held::of(state.reg(register))
+    }
+
+    /// What some registers hold, where all of them have values; else what the worst of them is.
+    fn state(&mut self, at: Point, registers: &[usize], user: Option<Node>) -> Result<State, Held> {
         let mut state = State::unknown();
+        let mut without = None;
+        for &n in registers {
+            match (self.held(at, n, user), without) {
+                (Held::Value(value), _) => state.regs.set(n, value),
+                (Held::Unknown, _) => return Err(Held::Unknown),
+                (Held::Unseen, Some(Held::Beyond)) => {}
+                (held, _) => without = Some(held),
+            }
+        }
+        without.map_or(Ok(state), Err)
+    }
+
+    /// The number of the runtime's function that a call or jump leads to, or why that isn't known.
+    fn leads(
+        &mut self,
+        at: Point,
+        leads: &Leads,
+        user: Option<Node>,
+    ) -> Result<Option<usize>, Held> {
         let registers = match leads {
-            Leads::Runtime(_) | Leads::Elsewhere => Default::default(),
-            Leads::Register(n) => [usize::from(*n)].into_iter().collect(),
-            Leads::Pushed => return None,
+            Leads::Runtime(_) | Leads::Elsewhere => SmallVec::new(),
+            Leads::Register(n) => SmallVec::from_slice(&[usize::from(*n)]),
+            Leads::Pushed => return Err(Held::Beyond),
             Leads::Memory(memory) => memory.registers(),
         };
-        for register in registers {
-            let value = self.value(at, register, depth)?;
-            state.regs.set(register, value);
-        }
+        let state = match self.state(at, &registers, user) {
+            Ok(state) => state,
+            Err(Held::Unknown) => State::unknown(),
+            Err(held) => return Err(held),
+        };
         match leads {
-            Leads::Memory(memory) if memory.slot(&state).is_some() => None,
-            leads => Some(leads.callee(self.module, Some(&state))),
+            Leads::Memory(memory) if memory.slot(&state).is_some() => Err(Held::Beyond),
+            leads => Ok(leads.callee(self.module, Some(&state))),
         }
     }
 }
