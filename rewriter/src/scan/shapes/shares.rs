@@ -69,7 +69,7 @@ pub(super) fn origin(
     let mut out = Origin::Unclear;
     for numbers in NUMBERS {
         let run = |remainder, enough: fn(&Run<'_, '_, '_>) -> bool| {
-            Run::of(a, at, block, by, size, numbers, remainder, enough)
+            Run::of(a, at, block, by, size, (numbers, remainder), enough)
         };
         // Where it is a loop's, few blocks tell; what is asked then has the same answer after all of them.
         let mut first = run(numbers.more, |run| run.has_larger());
@@ -117,8 +117,7 @@ impl<'x, 'm, 'a> Run<'x, 'm, 'a> {
         block: usize,
         by: Query,
         size: usize,
-        numbers: Numbers,
-        remainder: u64,
+        (numbers, remainder): (Numbers, u64),
         enough: fn(&Self) -> bool,
     ) -> Self {
         let mut run = Run {
