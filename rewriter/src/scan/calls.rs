@@ -5,7 +5,8 @@ use super::candidates;
 use super::cfg::Body;
 use super::draft::{Draft, ONE_UNIT};
 use super::flow::dataflow::Flow;
-use super::flow::leads::{callee, query};
+use super::flow::leads::callee;
+use super::flow::nearby::{Nearby, Point};
 use super::flow::value::{State, Value};
 use super::ident::Ident;
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
@@ -18,6 +19,7 @@ use ompfuse_patterns::{
     Entry, IDENT_BARRIER_IMPLICIT, IDENT_WORK_SECTIONS, Runtime, ended_by_barrier, kmpc_schedule,
 };
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// Bytes that a jump to a stub takes.
 const NEEDED: usize = 5;
@@ -41,14 +43,6 @@ const REGISTERS: [usize; 6] = [7, 6, 2, 1, 8, 9];
 pub(crate) fn argument(state: &State, position: u8) -> Value {
     let register = REGISTERS.get(usize::from(position));
     register.map_or(Value::Unknown, |&r| state.reg(r))
-}
-
-/// What an integer argument in a register is, if that is a constant.
-fn constant(state: &State, position: u8) -> Option<u64> {
-    match argument(state, position) {
-        Value::Const(c) => Some(c),
-        _ => None,
-    }
 }
 
 /// Sites of a function.
@@ -77,8 +71,25 @@ impl Calls {
         }
     }
 
-    fn add(&mut self, draft: Option<Draft>) {
-        let Some(draft) = draft else { return };
+    /// Takes in that control comes to an instruction that leads to `callee`.
+    fn ask(&mut self, module: &Module<'_>, callee: Option<usize>) {
+        let query = callee.and_then(|n| module.entries.callees[n].query());
+        self.queried |= query.is_some();
+    }
+
+    /// Takes in what an instruction that leads to `callee` is, if that is a function of the runtime.
+    fn look(
+        &mut self,
+        module: &Module<'_>,
+        body: &Body,
+        insn: &Instruction,
+        callee: Option<usize>,
+        value: Values<'_>,
+    ) {
+        let Some(callee) = callee else { return };
+        let Some(draft) = site(module, body, insn, callee, value) else {
+            return;
+        };
         if draft.construct == Construct::Service && draft.outcome == Outcome::Service {
             self.services.push(draft);
         } else {
@@ -100,34 +111,88 @@ fn leads(body: &Body) -> impl Iterator<Item = (usize, &[usize])> {
     })
 }
 
-/// The runtime calls of a function.
-pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow) -> Calls {
+/// The runtime calls of a function. `flow`: the values of all its registers, which few functions need.
+pub(crate) fn find<'f>(module: &Module<'_>, body: &Body, flow: impl FnOnce() -> &'f Flow) -> Calls {
+    if let Some(calls) = find_nearby(module, body) {
+        return calls;
+    }
+    let flow = flow();
     let mut calls = Calls::of(body);
     for (block, here) in leads(body) {
         let mut seen = false;
+        let look = |calls: &mut Calls, insn: &Instruction, callee, state: &State| {
+            let mut value = |position| argument(state, position);
+            calls.look(module, body, insn, callee, &mut value);
+        };
         flow.visit(module, body, block, |i, insn, state| {
             seen = true;
             if here.contains(&i) {
-                calls.queried |= query(module, insn, Some(state)).is_some();
-                calls.add(site(module, body, insn, state));
+                let callee = callee(module, insn, Some(state));
+                calls.ask(module, callee);
+                look(&mut calls, insn, callee, state);
             }
         });
         if !seen {
             let state = State::unknown();
-            for &i in here {
-                calls.add(site(module, body, &body.insns[i], &state));
+            for insn in here.iter().map(|&i| &body.insns[i]) {
+                look(&mut calls, insn, callee(module, insn, Some(&state)), &state);
             }
         }
     }
     calls
 }
 
-fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> Option<Draft> {
+/// The same, where it is enough to know what few registers hold.
+fn find_nearby(module: &Module<'_>, body: &Body) -> Option<Calls> {
+    let mut calls = Calls::of(body);
+    let mut nearby = Nearby::of(module, body);
+    for (block, here) in leads(body) {
+        for &insn in here {
+            let at = Point { block, insn };
+            let callee = nearby.callee(at)?;
+            if nearby.reaches(block) {
+                calls.ask(module, callee);
+            }
+            let mut all_known = true;
+            let mut value = |position: u8| {
+                let register = REGISTERS.get(usize::from(position));
+                let value = register.map(|&r| nearby.register(at, r));
+                let value = value.unwrap_or(Some(Value::Unknown));
+                all_known &= value.is_some();
+                value.unwrap_or(Value::Unknown)
+            };
+            calls.look(module, body, &body.insns[insn], callee, &mut value);
+            if !all_known {
+                return None;
+            }
+        }
+    }
+    Some(calls)
+}
+
+/// Tells what is known of an integer argument, by its position.
+type Values<'v> = &'v mut dyn FnMut(u8) -> Value;
+
+/// What an integer argument in a register is, if that is a constant.
+fn constant(value: Values<'_>, position: u8) -> Option<u64> {
+    match value(position) {
+        Value::Const(c) => Some(c),
+        _ => None,
+    }
+}
+
+/// A call or jump of the runtime's function with this number.
+fn site(
+    module: &Module<'_>,
+    body: &Body,
+    insn: &Instruction,
+    number: usize,
+    value: Values<'_>,
+) -> Option<Draft> {
     let control = insn.flow_control();
     if matches!(control, FlowControl::Next | FlowControl::Return) {
         return None;
     }
-    let number = callee(module, insn, Some(state))?;
     let callee = &module.entries.callees[number];
     let tail = matches!(
         control,
@@ -149,7 +214,7 @@ fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> 
     draft.record = Some(entry);
     draft.tail = tail;
     draft.detail = entry.detail.as_deref().map(Cow::Borrowed);
-    describe(module, entry, state, &mut draft);
+    describe(module, entry, value, &mut draft);
     place(module, insn, entry, &mut draft);
     Some(draft)
 }
@@ -180,31 +245,34 @@ pub(crate) fn handed_over(module: &Module<'_>, body: &Body) -> Vec<u64> {
     if body.leads.is_empty() {
         return Vec::new();
     }
-    let calls = find(module, body, &Flow::compute(module, body));
+    let flow = OnceCell::new();
+    let calls = find(module, body, || {
+        flow.get_or_init(|| Flow::compute(module, body))
+    });
     calls.drafts.iter().filter_map(|d| d.outlined).collect()
 }
 
 /// Fills in what constant arguments tell.
-fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft) {
+fn describe(module: &Module<'_>, entry: &Entry, value: Values<'_>, draft: &mut Draft) {
     draft.outlined = entry
         .outlined_arg
-        .and_then(|a| constant(state, a))
+        .and_then(|a| constant(value, a))
         .filter(|&va| module.image.is_code(va));
     let is_kmpc = entry.symbol.starts_with("__kmpc_");
     let ident = if is_kmpc {
-        constant(state, 0).and_then(|va| Ident::read(module, va))
+        constant(value, 0).and_then(|va| Ident::read(module, va))
     } else {
         None
     };
     let flags = ident.as_ref().map_or(0, |i| i.flags);
-    let threads = entry.set.threads.and_then(|at| constant(state, at));
+    let threads = entry.set.threads.and_then(|at| constant(value, at));
     draft.threads = threads.map(|number| number as u32);
     let copier = entry.set.deferred.and(entry.set.copier);
-    draft.copies = (copier.and_then(|at| constant(state, at))).is_some_and(|at| at != 0);
+    draft.copies = (copier.and_then(|at| constant(value, at))).is_some_and(|at| at != 0);
     draft.source = ident.and_then(|i| i.source);
     match entry.probe {
         Some(Probe::StaticInit | Probe::DispatchInit) => {
-            if let Some(schedule) = constant(state, SCHEDULE_ARG) {
+            if let Some(schedule) = constant(value, SCHEDULE_ARG) {
                 draft.detail = kmpc_schedule(schedule as u32).map(Cow::Borrowed);
             }
             if flags & IDENT_WORK_SECTIONS != 0 {
@@ -221,7 +289,7 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
             draft.construct = Construct::Distribute;
         }
         // Without a place for the first range it only registers the reductions of a loop that the program divides itself.
-        Some(Probe::LoopStart) if constant(state, entry.args[2]) == Some(0) => {
+        Some(Probe::LoopStart) if constant(value, entry.args[2]) == Some(0) => {
             draft.construct = Construct::Reduction;
             draft.edge = Edge::Encloses;
         }
@@ -238,25 +306,25 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
             | Probe::TaskCompleteIf0
             | Probe::TaskloopPattern,
         ) => {
-            if let Value::Result(call) = argument(state, entry.args[0]) {
+            if let Value::Result(call) = value(entry.args[0]) {
                 draft.rare_mut().argument_of = Some(call);
             }
         }
         Some(Probe::LoopStart) if draft.is_doacross() => {
-            draft.rare_mut().dimensions = constant(state, 0);
+            draft.rare_mut().dimensions = constant(value, 0);
         }
         Some(Probe::MutexEnter) => {
             // In KMPC's calls source position and thread number stand before it.
             let first = if is_kmpc { 2 } else { 0 };
             draft.detail = (first..entry.nargs)
                 .filter(|_| module.has_criticals())
-                .filter_map(|a| constant(state, a))
+                .filter_map(|a| constant(value, a))
                 .find_map(|va| critical_name(module, va))
                 .map(Cow::Owned);
         }
         // A lock of its own, no member of an array or structure.
         Some(Probe::LockSet | Probe::LockTest) => {
-            let lock = constant(state, entry.args[0]);
+            let lock = constant(value, entry.args[0]);
             let name = lock.and_then(|va| module.object_name(va));
             draft.detail = name.map(|name| Cow::Owned(name.to_owned()));
         }

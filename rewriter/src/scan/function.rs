@@ -22,6 +22,7 @@ use crate::place::Placed;
 use ompfuse_patterns::Runtime;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -264,8 +265,9 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         scratch.recycle(body);
         return found;
     }
-    let flow = Flow::compute(module, &body);
-    let mut calls = calls::find(module, &body, &flow);
+    let flow = OnceCell::new();
+    let flow = || flow.get_or_init(|| Flow::compute(module, &body));
+    let mut calls = calls::find(module, &body, flow);
     // A function is made by one compiler. Those that call KMPC's interface compute no construct themselves.
     if calls.queried && !calls.any_of(Runtime::Gomp) {
         let kmpc = calls.any_of(Runtime::Kmpc);
@@ -274,12 +276,12 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
     }
     found.drafts = calls.drafts;
     let drafts = &mut found.drafts;
-    found.relays = relays::place(module, &body, &flow, drafts);
+    found.relays = relays::place(module, &body, flow, drafts);
     found.combined = regions::link(&body, 0..drafts.len(), drafts);
     laps.end(Part::Values);
     if shapes::possible(calls.queried, drafts) {
         let what = (found.job.outlined, calls.queried);
-        found.depends = shapes::find(module, &body, &flow, what, drafts);
+        found.depends = shapes::find(module, &body, flow(), what, drafts);
         laps.end(Part::Shapes);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     }

@@ -4,6 +4,7 @@ use super::dataflow::number;
 use super::slots::Slot;
 use super::value::{State, Value};
 use iced_x86::{Instruction, Register};
+use smallvec::SmallVec;
 
 /// In place of a register's number: there is none.
 const NONE: u8 = 16;
@@ -51,6 +52,12 @@ impl Memory {
     /// Whether it may be a place on the stack.
     pub(super) fn may_be_slot(&self) -> bool {
         self.index == NONE && self.base < NONE
+    }
+
+    /// The registers that its address is made of, as far as they are followed.
+    pub(super) fn registers(&self) -> SmallVec<[usize; 4]> {
+        let followed = [self.base, self.index].into_iter().filter(|&n| n < NONE);
+        followed.map(usize::from).collect()
     }
 
     /// None that is followed.

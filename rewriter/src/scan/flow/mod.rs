@@ -8,6 +8,7 @@ pub(crate) mod lazy;
 pub(super) mod leads;
 pub(super) mod lift;
 mod memory;
+pub(crate) mod nearby;
 mod op;
 mod refinement;
 pub(crate) mod slots;

@@ -9,6 +9,7 @@ use super::slots::Slot;
 use super::uses;
 use super::value::{State, Value};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use smallvec::SmallVec;
 
 /// Nothing is known of it.
 const UNKNOWN: Source = Source::Known(Value::Unknown);
@@ -151,6 +152,49 @@ pub(super) enum Op {
 }
 
 impl Op {
+    /// Whether a general register other than the stack pointer may get another value.
+    pub(super) fn may_write(&self, register: usize) -> bool {
+        let is = |to: &To| match *to {
+            To::Register(n) | To::Half(n) | To::Part(n) => usize::from(n) == register,
+            To::Nowhere | To::Memory => false,
+        };
+        let among = |set: u16| set >> register & 1 != 0;
+        match self {
+            Op::Compute { to, .. } | Op::Address { to, .. } | Op::Pop(to) => is(to),
+            Op::Forget { registers, .. } => among(*registers),
+            Op::Push { .. } | Op::Realign(_) => false,
+            Op::Leave => register == 5,
+            Op::Divide { of_bytes, .. } => register == 0 || register == 2 && !of_bytes,
+            Op::Call { leads, changes, .. } => {
+                among(*changes) || register == 0 && !matches!(leads, Leads::Elsewhere)
+            }
+        }
+    }
+
+    /// The registers that it computes a register's value from, and the memory that it does.
+    pub(super) fn reads(&self) -> (SmallVec<[usize; 4]>, Option<&Memory>) {
+        match self {
+            Op::Compute {
+                parts,
+                memory,
+                rule,
+                ..
+            } => {
+                let own = parts.iter().filter_map(|part| match part {
+                    Source::Register(n) => Some(usize::from(*n)),
+                    Source::Known(_) | Source::Memory => None,
+                });
+                let own = own.chain((*rule == Rule::HighByte).then_some(0));
+                match parts.contains(&Source::Memory) || *rule == Rule::Load {
+                    true => (own.chain(memory.registers()).collect(), Some(memory)),
+                    false => (own.collect(), None),
+                }
+            }
+            Op::Address { memory, .. } => (memory.registers(), None),
+            _ => (SmallVec::new(), None),
+        }
+    }
+
     /// None where nothing that is followed changes.
     fn forgets(registers: u16, memory: Memory) -> Option<Op> {
         let any = registers != 0 || memory.may_be_slot();

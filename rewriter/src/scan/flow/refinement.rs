@@ -68,6 +68,16 @@ impl Refinement {
         })
     }
 
+    /// Whether equality may tell more of a register.
+    pub(super) fn may_tell(self, body: &Body, register: usize) -> bool {
+        let insn = &body.insns[self.compare];
+        let compared = [0, 1].map(|op| lift::register(insn, Part::Operand(op)));
+        self.constant.is_none()
+            && compared
+                .into_iter()
+                .any(|r| r.and_then(number) == Some(register))
+    }
+
     /// What equality tells, in the state before the comparison.
     pub(super) fn learns(self, body: &Body, state: &State) -> Option<Learnt> {
         let insn = &body.insns[self.compare];

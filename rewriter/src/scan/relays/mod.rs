@@ -46,10 +46,10 @@ impl Relayed {
 }
 
 /// Gives the calls of a function that go through registers or variables their probes, where that can be done.
-pub(crate) fn place(
+pub(crate) fn place<'f>(
     module: &Module<'_>,
     body: &Body,
-    flow: &Flow,
+    flow: impl FnOnce() -> &'f Flow,
     drafts: &mut [Draft],
 ) -> Vec<Relayed> {
     let wanted: FxHashMap<u64, usize> = (0..drafts.len())
@@ -65,7 +65,7 @@ pub(crate) fn place(
         }
         return Vec::new();
     }
-    let tracks = Tracks::follow(module, body, flow);
+    let tracks = Tracks::follow(module, body, flow());
     let mut sites: Vec<u64> = wanted.keys().copied().collect();
     sites.sort_unstable();
     let mut out = Vec::new();

@@ -68,17 +68,22 @@ pub(super) fn origin(
 ) -> Origin {
     let mut out = Origin::Unclear;
     for numbers in NUMBERS {
-        let first = Run::of(a, at, block, by, size, numbers, numbers.more);
-        let other = Run::of(a, at, block, by, size, numbers, numbers.less);
+        let run = |remainder, enough: fn(&Run<'_, '_, '_>) -> bool| {
+            Run::of(a, at, block, by, size, (numbers, remainder), enough)
+        };
+        // Where it is a loop's, few blocks tell; what is asked then has the same answer after all of them.
+        let mut first = run(numbers.more, |run| run.has_larger());
+        if first.has_larger() {
+            if run(numbers.less, |run| run.has_smaller()).has_smaller() {
+                return Origin::Loop;
+            }
+            first = run(numbers.more, |_| false);
+        }
         // Of one iteration no thread has a larger share but the first: gcc computes with that, and little else is left.
         if first.single {
             return Origin::Loop;
         }
-        let larger = first.by_thread.contains(&(numbers.quotient + 1));
-        if larger && other.by_thread.contains(&numbers.quotient) && other.starts {
-            return Origin::Loop;
-        }
-        if first.multiplies && other.multiplies {
+        if first.multiplies && out == Origin::Unclear && run(numbers.less, |_| false).multiplies {
             out = Origin::ByHand;
         }
     }
@@ -112,8 +117,8 @@ impl<'x, 'm, 'a> Run<'x, 'm, 'a> {
         block: usize,
         by: Query,
         size: usize,
-        numbers: Numbers,
-        remainder: u64,
+        (numbers, remainder): (Numbers, u64),
+        enough: fn(&Self) -> bool,
     ) -> Self {
         let mut run = Run {
             a,
@@ -128,8 +133,18 @@ impl<'x, 'm, 'a> Run<'x, 'm, 'a> {
             starts: false,
             single: false,
         };
-        run.all(block);
+        run.all(block, enough);
         run
+    }
+
+    /// The thread's number is multiplied by a larger share.
+    fn has_larger(&self) -> bool {
+        self.by_thread.contains(&(self.numbers.quotient + 1))
+    }
+
+    /// It is multiplied by a smaller one, and a range begins there.
+    fn has_smaller(&self) -> bool {
+        self.by_thread.contains(&self.numbers.quotient) && self.starts
     }
 
     /// With what the data flow knows of registers at a block's beginning: behind it other paths may bring others.
@@ -146,8 +161,8 @@ impl<'x, 'm, 'a> Run<'x, 'm, 'a> {
         machine
     }
 
-    /// Executes from the division's block on.
-    fn all(&mut self, block: usize) {
+    /// Executes from the division's block on, until it is `enough`.
+    fn all(&mut self, block: usize, enough: fn(&Self) -> bool) {
         let a = self.a;
         let mut visits: BTreeMap<usize, u8> = BTreeMap::new();
         let mut work = VecDeque::from([(block, self.machine(block))]);
@@ -160,6 +175,9 @@ impl<'x, 'm, 'a> Run<'x, 'm, 'a> {
             a.visit(block, |_, insn, state| {
                 self.execute(&mut machine, insn, state);
             });
+            if enough(self) {
+                return;
+            }
             let decided = a.body.last(block).and_then(|last| {
                 let taken = last
                     .is_jcc_short_or_near()
