@@ -3,6 +3,7 @@
 //! ```sh
 //! cargo bench -p ompfuse-tests --bench soak -- MINUTES [FIRST]    # programs FIRST, FIRST + 1, ...; else beginning anywhere
 //! cargo bench -p ompfuse-tests --bench soak -- one NUMBER         # this one
+//! cargo bench -p ompfuse-tests --bench soak -- counts FIRST COUNT # instructions that programs count, against stepping through them
 //! ```
 //!
 //! What fails is made smaller, and kept in `target/soak`. Exit status 1 if anything failed.
@@ -24,6 +25,9 @@ fn main() -> ExitCode {
         };
         println!("{}\n// {case}", case.source());
         return ExitCode::from(u8::from(judged(&case).is_some()));
+    }
+    if args.first().is_some_and(|a| a == "counts") {
+        return counts(number(1).unwrap_or(1), number(2).unwrap_or(100));
     }
     let Some(minutes) = number(0) else {
         println!("no time given: cargo bench -p ompfuse-tests --bench soak -- MINUTES [FIRST]");
@@ -59,6 +63,26 @@ fn main() -> ExitCode {
         }
     }
     println!("{right} right ({units} XUs), {wrong} wrong, {useless} useless");
+    ExitCode::from(u8::from(wrong > 0))
+}
+
+/// Counts of so many programs, from this one on.
+fn counts(first: u64, count: u64) -> ExitCode {
+    let (mut right, mut steps, mut useless, mut wrong) = (0, 0, 0, 0);
+    for case in (first..first + count).filter_map(Case::draw) {
+        match case.judge_counts() {
+            Verdict::Right(all) => {
+                right += 1;
+                steps += all;
+            }
+            Verdict::Useless(_) => useless += 1,
+            Verdict::Wrong(what) => {
+                wrong += 1;
+                println!("{case}: WRONG: {what}");
+            }
+        }
+    }
+    println!("{right} right ({steps} instructions), {wrong} wrong, {useless} not compared");
     ExitCode::from(u8::from(wrong > 0))
 }
 

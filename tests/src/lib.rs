@@ -7,6 +7,7 @@
 
 pub mod account;
 pub mod command;
+pub mod counted;
 pub mod dialogue;
 pub mod fixture;
 pub mod generated;

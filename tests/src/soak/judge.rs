@@ -3,6 +3,7 @@
 use super::draw;
 use super::program::Program;
 use super::source::source;
+use crate::counted::{Stepper, total};
 use crate::hostile::Random;
 use crate::matrix::{self, Compiler, Link, Matrix};
 use crate::process::{self, Output};
@@ -15,6 +16,8 @@ use std::process::Command;
 
 /// A program takes milliseconds. What takes so many seconds hangs.
 const SECONDS: &str = "15";
+/// So many seconds it may take to step through a program.
+const STEPPED: u32 = 8;
 /// Status of `timeout` for what was ended.
 const ENDED: i32 = 124;
 /// How often the original is run once more before anything is said against the patched program.
@@ -152,6 +155,46 @@ impl Case {
             return Err(Verdict::Wrong(format!("{} runs", runs.len())));
         };
         self.compare(&before.stdout, &Scan::of(&original), run)
+    }
+
+    /// Builds it, and compares what it counts of its instructions, alone on one thread, with what is executed when it is stepped through.
+    pub fn judge_counts(&self) -> Verdict {
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        self.judge_counts_in(folder.path())
+            .unwrap_or_else(|verdict| verdict)
+    }
+
+    fn judge_counts_in(&self, folder: &Path) -> Result<Verdict, Verdict> {
+        let useless = |why: &str| Verdict::Useless(why.to_owned());
+        let program = self.build(folder)?;
+        let out = folder.join("run");
+        let mut record = command::with_threads(1);
+        record.env("OMP_THREAD_LIMIT", "1");
+        record.args(["record", "-q", "--count", "--events", "none", "-o"]);
+        record.arg(&out).arg("--").arg(&program);
+        let said = process::run(&mut record);
+        // Programs have statuses of their own.
+        if table::runs(&out).is_empty() {
+            let nothing = ["nothing was recorded", "nothing to patch"];
+            let errors = said.errors();
+            return Err(match nothing.iter().any(|n| errors.contains(n)) {
+                true => useless("nothing to patch"),
+                false => Verdict::Wrong(format!("{said:?}")),
+            });
+        }
+        let counted = total(&command::report(&out));
+        if counted == 0 {
+            return Err(useless("it has no count"));
+        }
+        let stepper = Stepper::new(folder).ok_or_else(|| useless("no gcc"))?;
+        let steps = stepper.steps(&program, STEPPED);
+        let steps = steps.ok_or_else(|| useless("too long, or with several threads"))?;
+        match counted == steps {
+            true => Ok(Verdict::Right(steps)),
+            false => Err(Verdict::Wrong(format!(
+                "{counted} instructions counted, {steps} executed"
+            ))),
+        }
     }
 
     /// Compares what was recorded with what the program counted.

@@ -8,6 +8,7 @@ mod trips;
 mod uncounted;
 
 use crate::natural::by_callgrind;
+use ompfuse_tests::counted::{EXACT, counted, total};
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::process::{self, clean};
 use ompfuse_tests::{command, compile, has, matrix, some, table};
@@ -16,8 +17,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
-
-pub(crate) const EXACT: &str = "instructions:exact";
 
 /// Fixtures that execute no string instruction with a repeat prefix, each round of which callgrind counts.
 const FIXTURES: [&str; 7] = [
@@ -56,69 +55,6 @@ pub(crate) fn report(program: &Path, threads: usize, flags: &[&str], out: &Path)
     let run = table::runs(out).pop();
     let run = run.unwrap_or_else(|| panic!("no run of {}: {recorded:?}", program.display()));
     command::report(run)
-}
-
-/// What all threads of a run have counted.
-pub(crate) fn total(report: &Value) -> u64 {
-    let threads = report["accounting"].as_array().expect("a list of threads");
-    let counts = threads
-        .iter()
-        .filter_map(|t| t["total_counts"][EXACT].as_u64());
-    counts.sum()
-}
-
-/// Functions that count, by the addresses of their code, and the others that were to.
-fn counted(program: &Path) -> [Vec<Range<u64>>; 2] {
-    let scan = command::json([
-        "scan".as_ref(),
-        "--count".as_ref(),
-        program.as_os_str(),
-        "--format".as_ref(),
-        "json".as_ref(),
-    ]);
-    let address = |v: &Value| {
-        let text = v.as_str().expect("an address");
-        u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("an address")
-    };
-    let counted = &scan["binary"]["counted"];
-    let own = counted["functions"]
-        .as_array()
-        .expect("a list of functions");
-    let refused = counted["refused"].as_array().expect("a list of functions");
-    let symbols = symbols(program);
-    let ranges = |places: Vec<u64>| {
-        let named = |range: &&(String, Range<u64>)| places.iter().any(|at| range.1.contains(at));
-        let names: Vec<&str> = symbols.iter().filter(named).map(|s| &*s.0).collect();
-        // What compilers move away belongs to the function.
-        let is_part = |s: &&(String, Range<u64>)| {
-            let base = s.0.split(".cold").next().unwrap_or(&s.0);
-            names.contains(&base)
-        };
-        symbols
-            .iter()
-            .filter(is_part)
-            .map(|s| s.1.clone())
-            .collect()
-    };
-    [
-        ranges(own.iter().map(|f| address(&f[0])).collect()),
-        ranges(refused.iter().map(|f| address(&f["address"])).collect()),
-    ]
-}
-
-/// A program's functions, as `nm` lists them.
-fn symbols(program: &Path) -> Vec<(String, Range<u64>)> {
-    let listed = process::run(Command::new("nm").arg("-S").arg(program)).ok("nm");
-    let parse = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [start, len, kind, name] = words[..] else {
-            return None;
-        };
-        let number = |text| u64::from_str_radix(text, 16).ok();
-        let (start, len) = (number(start)?, number(len)?);
-        matches!(kind, "t" | "T" | "w" | "W").then(|| (name.to_owned(), start..start + len))
-    };
-    listed.text().lines().filter_map(parse).collect()
 }
 
 #[test]

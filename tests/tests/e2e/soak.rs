@@ -29,3 +29,19 @@ fn random_programs_do_what_their_originals_do() {
         "{right} of {PROGRAMS} could be compared"
     );
 }
+
+/// Programs whose counts are compared: most take less than a second to step through.
+const STEPPED: std::ops::Range<u64> = 1..9;
+
+#[test]
+fn random_programs_count_what_they_execute() {
+    let mut right = 0;
+    for case in STEPPED.filter_map(Case::draw) {
+        match case.judge_counts() {
+            Verdict::Right(_) => right += 1,
+            Verdict::Useless(why) => eprintln!("{case}: {why}"),
+            Verdict::Wrong(what) => panic!("{case}: {what}\n{}", case.source()),
+        }
+    }
+    assert!(right > 0 || !ompfuse_tests::has("gcc"), "none was compared");
+}
