@@ -5,6 +5,7 @@ mod relay;
 
 pub(crate) use input::{Feed, Input};
 
+use crate::sampling::{self, Sampler};
 use crate::{interrupt, processors};
 use anyhow::{Context, Result};
 use ompfuse_format::run::Exit;
@@ -35,6 +36,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) stdin: Option<&'a mut Feed>,
     /// Called now and then while the program runs.
     pub(crate) meanwhile: Option<&'a dyn Fn(Moment)>,
+    /// What looks at where its threads are.
+    pub(crate) sampler: Option<&'a mut Sampler>,
 }
 
 /// Where a program's standard output goes.
@@ -97,11 +100,17 @@ pub(crate) fn now() -> f64 {
 
 /// Runs a program to its end. Working folder, standard input and error are this command's.
 pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
-    let mut command = Command::new(launch.file);
-    command
-        .arg0(launch.name)
-        .args(launch.args)
-        .envs(launch.env.iter().map(|(k, v)| (k, v)));
+    let sampler = launch.sampler.filter(|s| s.is_allowed());
+    let mut command = match sampler {
+        None => Command::new(launch.file),
+        Some(_) => sampling::command(),
+    };
+    if sampler.is_none() {
+        command
+            .arg0(launch.name)
+            .args(launch.args)
+            .envs(launch.env.iter().map(|(k, v)| (k, v)));
+    }
     match launch.stdout {
         Stdout::Own => {}
         Stdout::Error => drop(command.stdout(Stdio::from(std::io::stderr()))),
@@ -116,10 +125,31 @@ pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
     }
     let hold = interrupt::hold();
     let mut relay = Relay::new();
+    let waiting = match sampler {
+        None => None,
+        Some(sampler) => {
+            let waiting = sampling::stage(&mut command);
+            let cannot = || {
+                let file = launch.file.display();
+                format!("cannot start {file} to be sampled; leave that out with --sampling off")
+            };
+            let waiting = waiting.with_context(cannot)?;
+            sampler.attach(&waiting);
+            Some(waiting)
+        }
+    };
     let started = now();
     let used = processors::Used::now();
     let clock = Instant::now();
-    let spawned = command.spawn();
+    let spawned = match waiting {
+        None => command.spawn(),
+        Some(waiting) => waiting.go(&sampling::Program {
+            file: launch.file,
+            name: launch.name,
+            args: launch.args,
+            env: &launch.env,
+        }),
+    };
     drop(command); // who keeps the reader's end of a pipe is not told that nobody reads it
     let mut child = spawned.map_err(|error| {
         let remedy = match error.kind() {
@@ -256,6 +286,7 @@ mod tests {
             stdout: &Stdout::Error,
             stdin: None,
             meanwhile: None,
+            sampler: None,
         };
         run(launch).unwrap()
     }

@@ -17,6 +17,7 @@ use crate::launch::{self, Ended};
 use crate::processors;
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::{BEGUN_FILE, Exit, RUN_FILE, RankEnd, RunHeader, RunModule};
+use ompfuse_format::samples::Sampling;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -129,6 +130,7 @@ pub(crate) struct About {
     pub(crate) recorded: Option<Vec<[f64; 2]>>,
     pub(crate) ranks: Vec<RankEnd>,
     pub(crate) ended_at_bytes: Option<u64>,
+    pub(crate) sampling: Option<Sampling>,
     /// The number of threads that was set for it.
     pub(crate) threads: Option<u32>,
 }
@@ -169,6 +171,7 @@ pub(crate) fn write_header(
         recorded: about.recorded.clone(),
         ranks: about.ranks.clone(),
         ended_at_bytes: about.ended_at_bytes,
+        sampling: about.sampling.clone(),
         modules: program.modules.clone(),
     };
     let json = serde_json::to_vec(&header).context("cannot encode the run's header")?;

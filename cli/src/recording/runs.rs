@@ -16,6 +16,7 @@ use crate::output::{self, note, remark, say};
 use crate::program::{self, Prepared};
 use crate::run_dir::{self, About, NUM_THREADS, Processes, Program};
 use crate::running::{Reload, held};
+use crate::sampling::{Rate, Sampler};
 use crate::simulate::{Simulated, Simulator};
 use anyhow::Result;
 use ompfuse_format::coverage::Coverage;
@@ -71,6 +72,7 @@ pub(super) struct Recorder<'a> {
     pub(super) debug: &'a DebugArgs,
     /// At so many bytes of records recording ends; `None`: half of what is free.
     pub(super) max_size: Option<u64>,
+    pub(super) sampling: Rate,
     pub(super) program: Program<'a>,
     pub(super) prepared: Prepared,
     pub(super) simulator: Option<Simulator>,
@@ -115,12 +117,18 @@ impl Recorder<'_> {
         }
         let volume = Volume::new(&path, self.max_size);
         let watcher = Watcher::default();
-        let launched = self.launch(&path, sets, stdin, (&volume, &watcher));
+        let mut sampler = match self.simulator {
+            None => Sampler::new(self.sampling, &path),
+            Some(_) => None,
+        };
+        let launched = self.launch(&path, sets, stdin, (&volume, &watcher), sampler.as_mut());
+        let sampled = sampler.map(Sampler::end);
         if launched.is_err() && self.meeting.is_none() {
             let _ = std::fs::remove_file(path.join(BEGUN_FILE));
             let _ = std::fs::remove_dir(&path); // nothing else is in it
         }
         let (ended, recorded) = launched?;
+        about.sampling = sampled;
         let Some(of_all) = self.meet_ranks(&path, ended, &mut about) else {
             return Ok(Then::Stop);
         };
@@ -292,6 +300,7 @@ impl Recorder<'_> {
         sets: &[Vec<String>],
         stdin: Option<&mut Feed>,
         (volume, watcher): (&Volume, &Watcher),
+        sampler: Option<&mut Sampler>,
     ) -> Result<(Ended, Option<Vec<[f64; 2]>>)> {
         let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
         let between = if self.is_multiplexed {
@@ -320,6 +329,7 @@ impl Recorder<'_> {
         if self.simulator.is_none() {
             watcher.expect(&env);
         }
+        let limit = sampler.as_ref().map(|s| s.limit());
         let look = |now: Moment| {
             watcher.look(now.process);
             if now.is_early {
@@ -329,6 +339,9 @@ impl Recorder<'_> {
             window.look();
             self.meeting.iter().for_each(|m| m.touch(run));
             volume.look();
+            if let (Some(limit), Some(bytes)) = (&limit, volume.ended_at()) {
+                limit.reached(bytes);
+            }
         };
         let meanwhile: Option<&dyn Fn(Moment)> = Some(&look);
         let (file, name, args) = (
@@ -351,6 +364,7 @@ impl Recorder<'_> {
                 stdout: &self.stdout,
                 stdin,
                 meanwhile,
+                sampler,
             },
             None => Launch {
                 file,
@@ -360,6 +374,7 @@ impl Recorder<'_> {
                 stdout: &self.stdout,
                 stdin,
                 meanwhile,
+                sampler,
             },
         };
         let ended = launch::run(launch);

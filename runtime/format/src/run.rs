@@ -13,8 +13,10 @@
 //!   <pid>.ctl              what can be changed while the process runs (see `control`)
 //!   process-<pid>.end.json ProcessEnd, by the runtime library at an orderly exit
 //!   <pid>-<index>.rec      a thread's records (see `record`)
+//!   <pid>.samples          samples of the program, by the command that starts it (see `samples`)
 //! ```
 
+use crate::samples::Sampling;
 use crate::site::{BinaryInfo, SiteInfo};
 use serde::{Deserialize, Serialize};
 
@@ -433,6 +435,9 @@ pub struct RunHeader {
     /// Bytes of records at which recording was ended, while the program went on. `None`: it wasn't.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at_bytes: Option<u64>,
+    /// What became of its sampling. `None`: nobody wanted samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
     /// The patched modules.
     pub modules: Vec<RunModule>,
 }

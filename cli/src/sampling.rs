@@ -1,0 +1,108 @@
+//! Samples of a program while it is recorded: where its threads are, looked at from outside by the kernel's perf events.
+//!
+//! The program doesn't know of it: its environment, its descriptors and its process stay as they are. Events are opened on its process
+//! before it executes the program, so that its first instruction is looked at, too ([`stage`]). The kernel writes into rings, one for
+//! each processor; a thread of this command empties them into a file of the run ([`collector`]). What that costs the program is bounded:
+//! events are closed where there would be too many ([`watch`]).
+
+mod collector;
+mod events;
+mod rate;
+mod records;
+mod stage;
+mod watch;
+
+pub(crate) use collector::Limit;
+pub(crate) use events::refusal;
+pub(crate) use rate::Rate;
+pub(crate) use stage::{Program, Waiting, execute, is_stage};
+
+use anyhow::Result;
+use collector::Collector;
+use ompfuse_format::samples::Sampling;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the kernel's clock is, when times of samples can be compared with those of records.
+const TSC: &str = "tsc";
+
+/// Samples one run of a program.
+pub(crate) struct Sampler {
+    rate: u32,
+    run: PathBuf,
+    /// Of the run's records and samples.
+    limit: Limit,
+    collector: Option<Collector>,
+    reason: Option<String>,
+}
+
+impl Sampler {
+    /// For a run that begins. `None`: nobody wants samples.
+    pub(crate) fn new(rate: Rate, run: &Path) -> Option<Sampler> {
+        let rate = rate.per_second()?;
+        Some(Sampler {
+            rate,
+            run: run.to_owned(),
+            limit: Limit::default(),
+            collector: None,
+            reason: events::refusal().map(|refusal| refusal.reason),
+        })
+    }
+
+    /// Who may say that there is no room for more.
+    pub(crate) fn limit(&self) -> Limit {
+        self.limit.clone()
+    }
+
+    /// Whether the kernel allows it, as far as is known. If not, the program is started as without samples.
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.reason.is_none()
+    }
+
+    /// Looks at a process that waits until it is told to execute the program. What fails keeps no program from being executed.
+    pub(crate) fn attach(&mut self, waiting: &Waiting) {
+        match Collector::start(waiting.pid(), self.rate, &self.run, &self.limit) {
+            Ok(collector) => self.collector = Some(collector),
+            Err(error) => self.reason = Some(crate::one_line(&error)),
+        }
+    }
+
+    /// After the program's end.
+    pub(crate) fn end(self) -> Sampling {
+        let Sampler {
+            rate,
+            collector,
+            reason,
+            ..
+        } = self;
+        let nothing = |reason| Sampling {
+            rate,
+            reason,
+            ..Sampling::default()
+        };
+        match collector.map(Collector::end) {
+            None => nothing(reason),
+            Some(Ok(done)) => Sampling { rate, ..done },
+            Some(Err(error)) => nothing(Some(crate::one_line(&error))),
+        }
+    }
+}
+
+/// The command that waits, and then executes the program in its own place.
+pub(crate) fn command() -> Command {
+    stage::command()
+}
+
+/// Whether the kernel's clock is the one that records have.
+fn has_tsc() -> bool {
+    let file = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    std::fs::read_to_string(file).is_ok_and(|name| name.trim() == TSC)
+}
+
+/// Starts what waits.
+///
+/// # Errors
+/// If it can't be started.
+pub(crate) fn stage(command: &mut Command) -> Result<Waiting> {
+    stage::spawn(command)
+}
