@@ -7,13 +7,14 @@
 
 mod collector;
 mod events;
+pub(crate) mod places;
 mod rate;
 mod records;
 mod stage;
 mod watch;
 
 pub(crate) use collector::Limit;
-pub(crate) use events::refusal;
+pub(crate) use events::{Refusal, refusal};
 pub(crate) use rate::Rate;
 pub(crate) use stage::{Program, Waiting, execute, is_stage};
 

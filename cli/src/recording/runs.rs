@@ -16,7 +16,7 @@ use crate::output::{self, note, remark, say};
 use crate::program::{self, Prepared};
 use crate::run_dir::{self, About, NUM_THREADS, Processes, Program};
 use crate::running::{Reload, held};
-use crate::sampling::{Rate, Sampler};
+use crate::sampling::{Rate, Sampler, places};
 use crate::simulate::{Simulated, Simulator};
 use anyhow::Result;
 use ompfuse_format::coverage::Coverage;
@@ -162,6 +162,14 @@ impl Recorder<'_> {
         if let Err(error) = contexts::name(&path, &self.program.modules, self.debug) {
             note(format_args!(
                 "the callers of regions have no names: {}",
+                crate::one_line(&error)
+            ));
+        }
+        if about.sampling.as_ref().is_some_and(|s| s.samples > 0)
+            && let Err(error) = places::name(&path, &self.program.modules, self.debug)
+        {
+            note(format_args!(
+                "samples have no names: {}",
                 crate::one_line(&error)
             ));
         }

@@ -129,7 +129,7 @@ impl<'a> Memory<'a> {
         let covered = all.range(..end).rev();
         let covered = covered.take_while(|(begin, m)| begin.saturating_add(m.size) > mapping.begin);
         let covered: Vec<u64> = covered.map(|(&begin, _)| begin).collect();
-        covered.iter().for_each(|begin| drop(all.remove(begin)));
+        all.retain(|begin, _| !covered.contains(begin));
         let mapped = Mapped {
             size: mapping.size,
             offset: mapping.offset,
