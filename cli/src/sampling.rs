@@ -14,13 +14,13 @@ mod stage;
 mod watch;
 
 pub(crate) use collector::Limit;
-pub(crate) use events::{Refusal, refusal};
+pub(crate) use events::refusal;
 pub(crate) use rate::Rate;
 pub(crate) use stage::{Program, Waiting, execute, is_stage};
 
 use anyhow::Result;
 use collector::Collector;
-use ompfuse_format::samples::Sampling;
+use ompfuse_format::samples::{Sampling, samples_file};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,6 +34,8 @@ pub(crate) struct Sampler {
     /// Of the run's records and samples.
     limit: Limit,
     collector: Option<Collector>,
+    /// The process that it looks at.
+    pid: Option<u32>,
     reason: Option<String>,
 }
 
@@ -46,6 +48,7 @@ impl Sampler {
             run: run.to_owned(),
             limit: Limit::default(),
             collector: None,
+            pid: None,
             reason: events::refusal().map(|refusal| refusal.reason),
         })
     }
@@ -63,8 +66,21 @@ impl Sampler {
     /// Looks at a process that waits until it is told to execute the program. What fails keeps no program from being executed.
     pub(crate) fn attach(&mut self, waiting: &Waiting) {
         match Collector::start(waiting.pid(), self.rate, &self.run, &self.limit) {
-            Ok(collector) => self.collector = Some(collector),
+            Ok(collector) => {
+                self.collector = Some(collector);
+                self.pid = Some(waiting.pid());
+            }
             Err(error) => self.reason = Some(crate::one_line(&error)),
+        }
+    }
+
+    /// The program could not be executed: nothing of its folder is of use.
+    pub(crate) fn discard(self) {
+        let pid = self.pid;
+        let run = self.run.clone();
+        let _ = self.end();
+        if let Some(pid) = pid {
+            let _ = std::fs::remove_file(run.join(samples_file(pid, 0))); // there may be none
         }
     }
 
@@ -95,7 +111,7 @@ pub(crate) fn command() -> Command {
 }
 
 /// Whether the kernel's clock is the one that records have.
-fn has_tsc() -> bool {
+pub(crate) fn has_tsc() -> bool {
     let file = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     std::fs::read_to_string(file).is_ok_and(|name| name.trim() == TSC)
 }

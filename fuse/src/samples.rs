@@ -5,8 +5,8 @@
 //!                                          │ names: SampledPlaces, a file of the run
 //!            Timeline ──by time────────────┴──> Lines: sums by region and place
 //! ```
-//! A sample belongs to what its thread did at that time, as the records tell. Nothing is guessed: samples near the begin of a span are
-//! told apart, since the kernel looks at its clock some time after it has stopped a thread.
+//! A sample belongs to what its thread did at that time, as the records tell. Nothing is guessed: what lies so near to a boundary that the
+//! clocks can't tell on which side is counted apart.
 
 mod attribute;
 mod collected;

@@ -63,7 +63,7 @@ pub struct SampledRegion {
     pub runtime: u64,
     /// In what records.
     pub recording: u64,
-    /// So near to a begin that they may be of what was before; they are in the sums above.
+    /// So near to a begin or end that they may be of another region; they are in no other sum.
     pub uncertain: u64,
     /// Functions with at least [`LEAST`] samples of the work, the hottest first.
     pub functions: Vec<SampledFunction>,

@@ -122,7 +122,13 @@ impl Recorder<'_> {
             Some(_) => None,
         };
         let launched = self.launch(&path, sets, stdin, (&volume, &watcher), sampler.as_mut());
-        let sampled = sampler.map(Sampler::end);
+        let sampled = match launched.is_ok() {
+            true => sampler.map(Sampler::end),
+            false => {
+                sampler.into_iter().for_each(Sampler::discard);
+                None
+            }
+        };
         if launched.is_err() && self.meeting.is_none() {
             let _ = std::fs::remove_file(path.join(BEGUN_FILE));
             let _ = std::fs::remove_dir(&path); // nothing else is in it

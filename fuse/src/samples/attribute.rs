@@ -6,8 +6,11 @@ use crate::run::timeline::{Doing, Kind, Span, Step, Timeline};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 
-/// Nanoseconds behind a span's begin in which a sample may be one of what was before: the kernel stops a thread, and looks at its clock then.
-const LATE_NS: i64 = 1_000;
+/// What the two clocks may differ by, in nanoseconds. A sample nearer to the begin or end of a span may belong to its neighbour.
+///
+/// More isn't needed: the kernel stamps a sample while the thread is stopped, so every boundary that the thread has recorded before is
+/// earlier than the stamp, and every later one later. Interrupting a thread takes longer than this.
+const CLOCKS_NS: i64 = 200;
 
 /// Samples at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +32,7 @@ pub struct RegionLines {
     pub runtime: u64,
     /// In what records.
     pub recording: u64,
-    /// So near to a begin that they may be of what was before; they are in the sums above.
+    /// So near to a begin or end that they may be of another region; they are in no other sum.
     pub uncertain: u64,
     /// The work by place, the hottest first.
     pub lines: Vec<LineSum>,
@@ -38,7 +41,7 @@ pub struct RegionLines {
 impl RegionLines {
     /// All samples.
     pub fn samples(&self) -> u64 {
-        self.work + self.runtime + self.recording
+        self.work + self.runtime + self.recording + self.uncertain
     }
 }
 
@@ -68,7 +71,7 @@ pub struct OfUnit {
     pub site: Option<u32>,
     /// As [`LineSum::place`].
     pub place: Option<u32>,
-    /// Whether it may be one of what was before.
+    /// Whether it may be one of the unit before, or behind.
     pub is_uncertain: bool,
 }
 
@@ -126,6 +129,19 @@ pub fn lines(
     sums.finish()
 }
 
+/// A sample, and what its thread did.
+struct At<'s> {
+    /// The spans that it was in.
+    open: &'s [Span<'s>],
+    is_root: bool,
+    process: u16,
+    site: Option<u32>,
+    file: usize,
+    sample: &'s SampleAt,
+    unit_is_uncertain: bool,
+    is_uncertain: bool,
+}
+
 impl Sums<'_> {
     /// Returns how many were in a span.
     fn add_lane(
@@ -139,7 +155,8 @@ impl Sums<'_> {
         }
         let lane = &timeline.lanes()[number];
         let (mut open, mut next, mut placed): (Vec<Span<'_>>, usize, u64) = (vec![], 0, 0);
-        let mut since = i64::MIN;
+        // When another span began to be the innermost one, and when one of another region did.
+        let (mut since, mut since_region, mut region) = (i64::MIN, i64::MIN, None);
         for step in timeline.steps(number) {
             let now = match &step {
                 Step::Enter(span) => span.begin_ns,
@@ -149,36 +166,48 @@ impl Sums<'_> {
                 next += 1;
                 if !open.is_empty() {
                     placed += 1;
-                    let is_uncertain = ns.saturating_sub(since) < LATE_NS;
-                    self.add(
-                        &open,
-                        lane.is_root,
-                        lane.process,
-                        (*file, sample),
-                        is_uncertain,
-                    );
+                    let is_near = |since: i64| {
+                        ns.saturating_sub(since).min(now.saturating_sub(*ns)) < CLOCKS_NS
+                    };
+                    self.add(At {
+                        open: &open,
+                        is_root: lane.is_root,
+                        process: lane.process,
+                        site: region,
+                        file: *file,
+                        sample,
+                        unit_is_uncertain: is_near(since),
+                        is_uncertain: is_near(since_region),
+                    });
                 }
             }
             if next == samples.len() {
                 break;
             }
-            since = now;
             match step {
                 Step::Enter(span) => open.push(span),
                 Step::Leave(..) => drop(open.pop()),
+            }
+            since = now;
+            let site = open.iter().rev().find_map(|span| span.site);
+            if site != region {
+                (region, since_region) = (site, now);
             }
         }
         placed
     }
 
-    fn add(
-        &mut self,
-        open: &[Span<'_>],
-        is_root: bool,
-        process: u16,
-        (file, sample): (usize, &SampleAt),
-        is_uncertain: bool,
-    ) {
+    fn add(&mut self, at: At<'_>) {
+        let At {
+            open,
+            is_root,
+            process,
+            site,
+            file,
+            sample,
+            unit_is_uncertain,
+            is_uncertain,
+        } = at;
         let Some(span) = open.last() else {
             return;
         };
@@ -203,9 +232,11 @@ impl Sums<'_> {
             self.out.idle += 1;
             return;
         }
-        let site = open.iter().rev().find_map(|span| span.site);
         let (sums, lines) = self.regions.entry(site).or_default();
-        sums.uncertain += u64::from(is_uncertain);
+        if is_uncertain {
+            sums.uncertain += 1;
+            return;
+        }
         match code {
             Code::Runtime => sums.runtime += 1,
             Code::Recording => sums.recording += 1,
@@ -221,7 +252,7 @@ impl Sums<'_> {
                 first: span.first(),
                 site,
                 place,
-                is_uncertain,
+                is_uncertain: unit_is_uncertain,
             });
         }
     }
