@@ -26,8 +26,9 @@ pub struct SampledReport {
     pub samples: u64,
     /// Records that the kernel had no room for.
     pub lost: u64,
-    /// What was not recorded from some time on.
-    pub closed: Vec<ClosedAt>,
+    /// Since when there were none any more, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed: Option<ClosedAt>,
     /// Samples of threads that had nothing to do, outside of constructs.
     pub idle: u64,
     /// Samples of other processes, other threads, and times at which nothing was recorded.
@@ -128,7 +129,7 @@ impl SampledReport {
             period_ns: 1_000_000_000 / u64::from(sampling.rate.max(1)),
             samples: sampling.samples,
             lost: sampling.lost,
-            closed: sampling.closed.clone(),
+            closed: sampling.closed,
             idle: lines.idle,
             unrecorded: lines.unrecorded,
             regions,

@@ -6,8 +6,8 @@ use super::records::{self, Met};
 use super::watch::{Verdict, Watch};
 use anyhow::{Context, Result, anyhow};
 use ompfuse_format::samples::{
-    Closed, ClosedAt, ClosedWhat, SampleRecord, SamplesHeader, Sampling, TooMuch, TscPair,
-    encode_header, encode_record, samples_file, tsc,
+    Closed, ClosedAt, SampleRecord, SamplesHeader, Sampling, TooMuch, TscPair, encode_header,
+    encode_record, samples_file, tsc,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
@@ -114,7 +114,7 @@ impl Work {
             }
             match limit.0.load(Ordering::Relaxed) {
                 0 => {}
-                bytes => self.close((ClosedWhat::All, TooMuch::Bytes, bytes)),
+                bytes => self.close((TooMuch::Bytes, bytes)),
             }
             let passed = Duration::from_nanos(raw_ns().saturating_sub(self.begun_ns));
             if let Some(verdict) = self.watch.look(passed, self.rings.for_each_thread()) {
@@ -179,28 +179,19 @@ impl Work {
         }
     }
 
-    fn close(&mut self, (what, because, amount): Verdict) {
-        let is_open = match what {
-            ClosedWhat::Switches => self.rings.has_switches(),
-            ClosedWhat::All => self.rings.has_samples(),
-        };
-        if !is_open {
+    fn close(&mut self, (because, amount): Verdict) {
+        if self.done.closed.is_some() {
             return;
         }
         let raw_ns = raw_ns();
-        match what {
-            ClosedWhat::Switches => self.rings.close_switches(),
-            ClosedWhat::All => self.rings.close(),
-        }
+        self.rings.close();
         let closed = Closed {
             raw_ns,
-            what,
             because,
             amount,
         };
         encode_record(&SampleRecord::Closed(closed), &mut self.bytes);
-        self.done.closed.push(ClosedAt {
-            what,
+        self.done.closed = Some(ClosedAt {
             because,
             amount,
             at_s: raw_ns.saturating_sub(self.begun_ns) as f64 / 1e9,

@@ -12,8 +12,6 @@ use std::io;
 const PAGE: usize = 4096;
 /// Pages of a processor's ring. Locked memory is per user and shared by all commands, so fewer are tried where these are too many.
 const PAGES: [usize; 4] = [64, 32, 16, 8];
-/// Of the ring of switches: it is emptied often enough for 50,000 switches a second.
-const SWITCH_PAGES: usize = 8;
 
 // errno values of perf_event_open(2).
 const ENODEV: i32 = 19;
@@ -48,26 +46,7 @@ fn explain(error: &io::Error) -> Refusal {
 
 /// An event that samples user code so often in a second of processor time. It begins when a program is executed.
 fn sampled(rate: u32) -> Builder<'static> {
-    let mut builder = common(Software::CPU_CLOCK);
-    builder
-        .sample_period(1_000_000_000 / u64::from(rate))
-        .mmap(true)
-        .mmap2(true)
-        .comm(true)
-        .comm_exec(true)
-        .task(true);
-    builder
-}
-
-/// An event that counts nothing, and tells of switches: closed, it leaves the others as they are.
-fn switches() -> Builder<'static> {
-    let mut builder = common(Software::DUMMY);
-    builder.context_switch(true);
-    builder
-}
-
-fn common(event: Software) -> Builder<'static> {
-    let mut builder = Builder::new(event);
+    let mut builder = Builder::new(Software::CPU_CLOCK);
     builder
         .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::TIME)
         .sample_id_all(true)
@@ -76,6 +55,13 @@ fn common(event: Software) -> Builder<'static> {
         .exclude_hv(true)
         .inherit(true)
         .enable_on_exec(true)
+        .sample_period(1_000_000_000 / u64::from(rate))
+        .mmap(true)
+        .mmap2(true)
+        .comm(true)
+        .comm_exec(true)
+        .task(true)
+        .context_switch(true)
         // Nobody waits for it.
         .wakeup_watermark(u32::MAX as usize);
     builder
@@ -83,9 +69,7 @@ fn common(event: Software) -> Builder<'static> {
 
 /// The events of a process.
 pub(super) struct Rings {
-    samples: Vec<Sampler>,
-    switches: Vec<Sampler>,
-    processors: u64,
+    rings: Vec<Sampler>,
     /// Dropped after the events.
     _files: Files,
 }
@@ -94,25 +78,21 @@ impl Rings {
     /// Opens them on each processor that this command may run on.
     pub(super) fn open(pid: u32, rate: u32) -> Result<Rings> {
         let processors = processors::allowed().context("the processors aren't known")?;
-        let files = Files::room_for(2 * processors.len() as u64);
+        let files = Files::room_for(processors.len() as u64);
         let pid = i32::try_from(pid).context("no process has this number")?;
-        let samples = ring_each(&processors, pid, &sampled(rate), &PAGES)?;
-        if samples.is_empty() {
+        let rings = ring_each(&processors, pid, &sampled(rate))?;
+        if rings.is_empty() {
             bail!("no processor has the event");
         }
-        // Without them there are samples yet.
-        let switches = ring_each(&processors, pid, &switches(), &[SWITCH_PAGES]);
         Ok(Rings {
-            processors: samples.len() as u64,
-            samples,
-            switches: switches.unwrap_or_default(),
+            rings,
             _files: files,
         })
     }
 
     /// Hands on what is in the rings: kind, flags and body of each record.
     pub(super) fn drain(&mut self, each: &mut dyn FnMut(u32, u16, &[u8])) {
-        for ring in self.samples.iter_mut().chain(&mut self.switches) {
+        for ring in &mut self.rings {
             // What comes meanwhile has its turn the next time: else this could go on for ever.
             for _ in 0..MOST {
                 let Some(record) = ring.next_record() else {
@@ -125,27 +105,12 @@ impl Rings {
 
     /// Events that the kernel has for each thread.
     pub(super) fn for_each_thread(&self) -> u64 {
-        let kinds = u64::from(!self.samples.is_empty()) + u64::from(!self.switches.is_empty());
-        self.processors * kinds
+        self.rings.len() as u64
     }
 
-    pub(super) fn has_switches(&self) -> bool {
-        !self.switches.is_empty()
-    }
-
-    pub(super) fn has_samples(&self) -> bool {
-        !self.samples.is_empty()
-    }
-
-    /// The kernel no longer tells of switches.
-    pub(super) fn close_switches(&mut self) {
-        self.switches.clear();
-    }
-
-    /// Nor anything else.
+    /// The kernel tells nothing any more.
     pub(super) fn close(&mut self) {
-        self.switches.clear();
-        self.samples.clear();
+        self.rings.clear();
     }
 }
 
@@ -153,14 +118,9 @@ impl Rings {
 const MOST: usize = 64 * PAGE / 16;
 
 /// A ring for each processor. Processors without such events are left out.
-fn ring_each(
-    processors: &[usize],
-    pid: i32,
-    event: &Builder<'static>,
-    pages: &[usize],
-) -> Result<Vec<Sampler>> {
+fn ring_each(processors: &[usize], pid: i32, event: &Builder<'static>) -> Result<Vec<Sampler>> {
     let mut error = None;
-    for &pages in pages {
+    for pages in PAGES {
         match with_pages(processors, pid, event, pages) {
             Ok(rings) => return Ok(rings),
             Err(e) => error = Some(e),

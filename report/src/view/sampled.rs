@@ -5,7 +5,7 @@ use super::table::{self, Column, wrap};
 use super::text::TextOptions;
 use crate::sampled::{LEAST, SampledLine, SampledRegion, SampledReport};
 use crate::words::units::{count, percent, seconds, several};
-use ompfuse_format::samples::{ClosedAt, ClosedWhat, TooMuch};
+use ompfuse_format::samples::{ClosedAt, TooMuch};
 
 /// Lines of a region that are listed.
 const LINES: usize = 10;
@@ -70,28 +70,26 @@ fn head(report: &SampledReport, options: TextOptions) -> String {
             several(*lost, "record")
         ));
     }
-    facts.extend(closed.iter().map(closed_at));
+    facts.extend(closed.as_ref().map(closed_at));
     for fact in facts {
         text += &wrap(&format!("  {fact}"), options.width, "    ");
     }
     text
 }
 
-/// What was not recorded from some time on, and why.
-pub fn closed_at(closed: &ClosedAt) -> String {
+/// Since when there are no samples, and why.
+fn closed_at(closed: &ClosedAt) -> String {
     let since = seconds(closed.at_s);
-    let what = match closed.what {
-        ClosedWhat::Switches => "no switches of threads are recorded",
-        ClosedWhat::All => "there are no samples",
-    };
     let amount = count(closed.amount);
     let because = match closed.because {
-        TooMuch::Switches => format!("{amount} switches a second"),
+        TooMuch::Switches => format!("{amount} switches of threads a second"),
         TooMuch::Threads => format!("{amount} new threads a second"),
         TooMuch::Events => format!("{amount} events in the kernel"),
-        TooMuch::Bytes => return format!("from {since} on {what}: the run has its largest size"),
+        TooMuch::Bytes => {
+            return format!("no samples from {since} on: the run has its largest size");
+        }
     };
-    format!("from {since} on {what}: with {because} they would slow the program down")
+    format!("no samples from {since} on: with {because} they would slow the program down")
 }
 
 fn of_region(report: &SampledReport, region: &SampledRegion, options: TextOptions) -> String {

@@ -151,7 +151,7 @@ pub enum SampleRecord<'a> {
         /// How many.
         count: u64,
     },
-    /// From now on something isn't recorded: it would have cost too much.
+    /// From now on there are no samples: they would have cost too much.
     Closed(Closed),
 }
 
@@ -170,28 +170,15 @@ pub struct Switch {
     pub is_preempted: bool,
 }
 
-/// From now on something isn't recorded: it would have cost too much.
+/// From now on there are no samples: they would have cost too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closed {
     /// When, in nanoseconds.
     pub raw_ns: u64,
-    /// What isn't recorded.
-    pub what: ClosedWhat,
     /// What there was too much of.
     pub because: TooMuch,
     /// How much of that there was in a second; of events and bytes in all.
     pub amount: u64,
-}
-
-/// What isn't recorded from some time on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ClosedWhat {
-    /// When threads got processors, and lost them.
-    Switches,
-    /// All of it.
-    All,
 }
 
 /// What there was too much of.
@@ -216,28 +203,20 @@ pub struct Sampling {
     pub rate: u32,
     /// Samples.
     pub samples: u64,
-    /// Samples with callers.
-    #[serde(default)]
-    pub stacks: u64,
-    /// Of those the ones that don't reach the thread's begin.
-    #[serde(default)]
-    pub incomplete_stacks: u64,
     /// Records that the kernel had no room for.
     pub lost: u64,
-    /// What was not recorded from some time on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub closed: Vec<ClosedAt>,
+    /// Since when there were none any more, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<ClosedAt>,
     /// Why there are none, with what helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What was not recorded from some time on.
+/// Since when there were no samples any more.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClosedAt {
-    /// What.
-    pub what: ClosedWhat,
     /// What there was too much of.
     pub because: TooMuch,
     /// How much of that there was in a second; of events and bytes in all.
@@ -263,8 +242,7 @@ const IS_WHOLE: u8 = 1;
 /// Flags of a switch.
 const IS_OUT: u8 = 1;
 const IS_PREEMPTED: u8 = 2;
-/// Flags of what is closed: what there was too much of, and what isn't recorded.
+/// Flags of what is closed: what there was too much of.
 const OF_THREADS: u8 = 1;
 const OF_EVENTS: u8 = 2;
 const OF_BYTES: u8 = 3;
-const ALL: u8 = 4;

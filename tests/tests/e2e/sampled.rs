@@ -300,3 +300,18 @@ fn damaged_samples_are_told() {
     // The report itself needs no samples.
     command::report(&run);
 }
+
+#[test]
+fn where_samples_would_cost_too_much_they_end() {
+    let Some((folder, program)) = program("switches", "gcc -O1 -fopenmp").filter(|_| is_allowed())
+    else {
+        return;
+    };
+    for how in ["switches", "threads"] {
+        let run = record(&program, &[how], 2, &folder.path().join(how), &[]);
+        let sampling = &header(&run)["sampling"];
+        assert_eq!(sampling["closed"]["because"], how, "{sampling}");
+        let at_s = sampling["closed"]["at_s"].as_f64().expect("a time");
+        assert!(at_s > 0.0, "{sampling}");
+    }
+}

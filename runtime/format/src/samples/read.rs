@@ -195,11 +195,7 @@ fn read(body: &[u8]) -> Option<Known<'_>> {
             SampleRecord::Closed(Closed {
                 raw_ns: at(0),
                 amount: at(1),
-                what: match flags & ALL {
-                    0 => ClosedWhat::Switches,
-                    _ => ClosedWhat::All,
-                },
-                because: match flags & !ALL {
+                because: match flags {
                     0 => TooMuch::Switches,
                     OF_THREADS => TooMuch::Threads,
                     OF_EVENTS => TooMuch::Events,

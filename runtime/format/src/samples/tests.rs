@@ -9,10 +9,9 @@ const HEADER: SamplesHeader = SamplesHeader {
 
 /// One of each kind.
 fn all() -> Vec<SampleRecord<'static>> {
-    let closed = |what, because| {
+    let closed = |because| {
         SampleRecord::Closed(Closed {
             raw_ns: 11,
-            what,
             because,
             amount: 100_000,
         })
@@ -73,10 +72,10 @@ fn all() -> Vec<SampleRecord<'static>> {
             raw_ns: 10,
             count: 1 << 40,
         },
-        closed(ClosedWhat::Switches, TooMuch::Switches),
-        closed(ClosedWhat::All, TooMuch::Threads),
-        closed(ClosedWhat::All, TooMuch::Events),
-        closed(ClosedWhat::All, TooMuch::Bytes),
+        closed(TooMuch::Switches),
+        closed(TooMuch::Threads),
+        closed(TooMuch::Events),
+        closed(TooMuch::Bytes),
     ]
 }
 

@@ -67,8 +67,7 @@ pub fn encode_record(record: &SampleRecord<'_>, out: &mut Vec<u8>) {
                 TooMuch::Events => OF_EVENTS,
                 TooMuch::Bytes => OF_BYTES,
             };
-            let flags = because | flag(c.what == ClosedWhat::All, ALL);
-            put(out, (KIND_CLOSED, flags), 0, &[c.raw_ns, c.amount], &[]);
+            put(out, (KIND_CLOSED, because), 0, &[c.raw_ns, c.amount], &[]);
         }
     }
 }
