@@ -75,12 +75,15 @@ pub struct OfUnit {
     pub is_uncertain: bool,
 }
 
-/// Sums up under construction.
+/// A region's sums under construction, and its work by place.
+type OfRegion = (RegionLines, FxHashMap<Option<u32>, u64>);
+
+/// Sums under construction.
 struct Sums<'p> {
     places: &'p SampledPlaces,
     /// By file and object, what is known of it.
     offsets: Vec<Vec<Option<&'p BTreeMap<u64, u32>>>>,
-    regions: BTreeMap<Option<u32>, (RegionLines, FxHashMap<Option<u32>, u64>)>,
+    regions: BTreeMap<Option<u32>, OfRegion>,
     out: Lines,
     with_units: bool,
 }
