@@ -100,8 +100,8 @@ pub(crate) fn now() -> f64 {
 
 /// Runs a program to its end. Working folder, standard input and error are this command's.
 pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
-    let sampler = launch.sampler.filter(|s| s.is_allowed());
-    let mut command = match sampler {
+    let sampler = (launch.sampler).and_then(|s| s.is_ready().then_some(s));
+    let mut command = match &sampler {
         None => Command::new(launch.file),
         Some(_) => sampling::command(),
     };
@@ -128,14 +128,12 @@ pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
     let waiting = match sampler {
         None => None,
         Some(sampler) => {
-            let waiting = sampling::stage(&mut command);
+            let waiting = sampler.stage(&mut command);
             let cannot = || {
                 let file = launch.file.display();
                 format!("cannot start {file} to be sampled; leave that out with --sampling off")
             };
-            let waiting = waiting.with_context(cannot)?;
-            sampler.attach(&waiting);
-            Some(waiting)
+            Some(waiting.with_context(cannot)?)
         }
     };
     let started = now();

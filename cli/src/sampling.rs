@@ -18,9 +18,10 @@ pub(crate) use events::refusal;
 pub(crate) use rate::Rate;
 pub(crate) use stage::{Program, Waiting, execute, is_stage};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use collector::Collector;
 use ompfuse_format::samples::{Sampling, samples_file};
+use stage::Pipes;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -36,6 +37,7 @@ pub(crate) struct Sampler {
     collector: Option<Collector>,
     /// The process that it looks at.
     pid: Option<u32>,
+    pipes: Option<Pipes>,
     reason: Option<String>,
 }
 
@@ -49,6 +51,7 @@ impl Sampler {
             limit: Limit::default(),
             collector: None,
             pid: None,
+            pipes: None,
             reason: events::refusal().map(|refusal| refusal.reason),
         })
     }
@@ -58,13 +61,30 @@ impl Sampler {
         self.limit.clone()
     }
 
-    /// Whether the kernel allows it, as far as is known. If not, the program is started as without samples.
-    pub(crate) fn is_allowed(&self) -> bool {
+    /// Whether the kernel allows it, as far as is known, and all is there. If not, the program is started as without samples.
+    pub(crate) fn is_ready(&mut self) -> bool {
+        if self.reason.is_none() {
+            match spare_files().and_then(|()| Pipes::new()) {
+                Ok(pipes) => self.pipes = Some(pipes),
+                Err(error) => self.reason = Some(crate::one_line(&error)),
+            }
+        }
         self.reason.is_none()
     }
 
+    /// Starts the process that waits, as this command has it.
+    ///
+    /// # Errors
+    /// If it can't be started.
+    pub(crate) fn stage(&mut self, command: &mut Command) -> Result<Waiting> {
+        let pipes = self.pipes.take().map_or_else(Pipes::new, Ok)?;
+        let waiting = stage::spawn(command, pipes)?;
+        self.attach(&waiting);
+        Ok(waiting)
+    }
+
     /// Looks at a process that waits until it is told to execute the program. What fails keeps no program from being executed.
-    pub(crate) fn attach(&mut self, waiting: &Waiting) {
+    fn attach(&mut self, waiting: &Waiting) {
         match Collector::start(waiting.pid(), self.rate, &self.run, &self.limit) {
             Ok(collector) => {
                 self.collector = Some(collector);
@@ -116,10 +136,10 @@ pub(crate) fn has_tsc() -> bool {
     std::fs::read_to_string(file).is_ok_and(|name| name.trim() == TSC)
 }
 
-/// Starts what waits.
-///
-/// # Errors
-/// If it can't be started.
-pub(crate) fn stage(command: &mut Command) -> Result<Waiting> {
-    stage::spawn(command)
+/// Whether a few more files may be open than are needed for the pipes: to start a process takes some, too.
+fn spare_files() -> Result<()> {
+    const SPARE: usize = 8;
+    let files = std::iter::repeat_with(|| std::fs::File::open("/dev/null")).take(SPARE);
+    let opened: std::io::Result<Vec<_>> = files.collect();
+    opened.map(drop).context("too few files may be open")
 }

@@ -48,16 +48,41 @@ pub(crate) struct Waiting {
     answer: PipeReader,
 }
 
-/// Starts the process. It has the streams of the command.
-pub(super) fn spawn(command: &mut Command) -> Result<Waiting> {
-    let own = std::process::id();
-    let named = std::fs::read_link("/proc/self").context("cannot read /proc/self")?;
-    if named.as_os_str() != own.to_string().as_str() {
-        bail!("/proc is that of other processes");
+/// What this command and the process need to speak with each other.
+pub(super) struct Pipes {
+    to_read: PipeReader,
+    told: PipeWriter,
+    answer: PipeReader,
+    to_write: PipeWriter,
+}
+
+impl Pipes {
+    /// Makes them. What fails here keeps nobody from starting the program without samples.
+    pub(super) fn new() -> Result<Pipes> {
+        let named = std::fs::read_link("/proc/self").context("cannot read /proc/self")?;
+        if named.as_os_str() != std::process::id().to_string().as_str() {
+            bail!("/proc is that of other processes");
+        }
+        let (to_read, told) = std::io::pipe().context("cannot make a pipe")?;
+        let (answer, to_write) = std::io::pipe().context("cannot make a pipe")?;
+        Ok(Pipes {
+            to_read,
+            told,
+            answer,
+            to_write,
+        })
     }
-    let (to_read, told) = std::io::pipe().context("cannot make a pipe")?;
-    let (answer, to_write) = std::io::pipe().context("cannot make a pipe")?;
-    command.arg(own.to_string());
+}
+
+/// Starts the process. It has the streams of the command.
+pub(super) fn spawn(command: &mut Command, pipes: Pipes) -> Result<Waiting> {
+    let Pipes {
+        to_read,
+        told,
+        answer,
+        to_write,
+    } = pipes;
+    command.arg(std::process::id().to_string());
     command.arg(to_read.as_raw_fd().to_string());
     command.arg(to_write.as_raw_fd().to_string());
     let mut child = command.spawn().context("cannot start this command again")?;
