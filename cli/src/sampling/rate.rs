@@ -11,7 +11,7 @@ pub(crate) struct Rate(Option<u32>);
 const MOST: u32 = 10_000;
 
 impl Default for Rate {
-    /// What costs next to nothing: a sample takes a microsecond or two.
+    /// In a virtual machine a sample takes some 10 us, most of it to set the timer: one percent.
     fn default() -> Rate {
         Rate(Some(1000))
     }

@@ -2,8 +2,7 @@
 
 use ompfuse_format::samples::{Mapping, Sample, SampleRecord, Switch};
 
-/// What a sample has, and what is behind every other record: both in the order of the bits in `sample_type`.
-/// Address, process and thread, time; the latter two also behind other records.
+/// Bytes behind every record but a sample: process and thread, time. A sample has the address, then these.
 const BEHIND: usize = 16;
 
 /// Kinds of records (`enum perf_event_type`).
