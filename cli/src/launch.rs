@@ -6,6 +6,7 @@ mod steady;
 
 pub(crate) use input::{Feed, Input};
 
+use crate::sampling::{self, Sampler};
 use crate::{interrupt, processors};
 use anyhow::{Context, Result};
 use ompfuse_format::run::Exit;
@@ -38,6 +39,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) stdin: Option<&'a mut Feed>,
     /// Called now and then while the program runs.
     pub(crate) meanwhile: Option<&'a dyn Fn(Moment)>,
+    /// What looks at where its threads are.
+    pub(crate) sampler: Option<&'a mut Sampler>,
 }
 
 /// Where a program's standard output goes.
@@ -105,11 +108,17 @@ pub(crate) fn run(mut launch: Launch<'_>) -> Result<Ended> {
     if launch.is_steady {
         launch.env.push(steady::padding(&launch.env));
     }
-    let mut command = Command::new(launch.file);
-    command
-        .arg0(launch.name)
-        .args(launch.args)
-        .envs(launch.env.iter().map(|(k, v)| (k, v)));
+    let sampler = (launch.sampler).and_then(|s| s.is_ready().then_some(s));
+    let mut command = match &sampler {
+        None => Command::new(launch.file),
+        Some(_) => sampling::command(),
+    };
+    if sampler.is_none() {
+        command
+            .arg0(launch.name)
+            .args(launch.args)
+            .envs(launch.env.iter().map(|(k, v)| (k, v)));
+    }
     match launch.stdout {
         Stdout::Own => {}
         Stdout::Error => drop(command.stdout(Stdio::from(std::io::stderr()))),
@@ -124,12 +133,35 @@ pub(crate) fn run(mut launch: Launch<'_>) -> Result<Ended> {
     }
     let hold = interrupt::hold();
     let mut relay = Relay::new();
+    let mut is_steady = false;
+    let waiting = match sampler {
+        None => None,
+        Some(sampler) => {
+            let (is_set, waiting) =
+                steady::started(launch.is_steady, || sampler.stage(&mut command));
+            is_steady = is_set;
+            let cannot = || {
+                let file = launch.file.display();
+                format!("cannot start {file} to be sampled; leave that out with --sampling off")
+            };
+            Some(waiting.with_context(cannot)?)
+        }
+    };
     let started = now();
     let used = processors::Used::now();
     let clock = Instant::now();
-    let (is_steady, spawned) = match launch.is_steady {
-        true => steady::without_randomisation(|| command.spawn()),
-        false => (false, command.spawn()),
+    let spawned = match waiting {
+        None => {
+            let (is_set, spawned) = steady::started(launch.is_steady, || command.spawn());
+            is_steady |= is_set;
+            spawned
+        }
+        Some(waiting) => waiting.go(&sampling::Program {
+            file: launch.file,
+            name: launch.name,
+            args: launch.args,
+            env: &launch.env,
+        }),
     };
     drop(command); // who keeps the reader's end of a pipe is not told that nobody reads it
     let mut child = spawned.map_err(|error| {
@@ -269,6 +301,7 @@ mod tests {
             stdout: &Stdout::Error,
             stdin: None,
             meanwhile: None,
+            sampler: None,
         };
         run(launch).unwrap()
     }

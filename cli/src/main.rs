@@ -31,6 +31,7 @@ mod progress;
 mod recording;
 mod run_dir;
 mod running;
+mod sampling;
 mod select;
 mod simulate;
 mod strategy;
@@ -41,6 +42,9 @@ use std::error::Error;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if sampling::is_stage() {
+        return ExitCode::from(sampling::execute()); // before anything is changed that the program would inherit
+    }
     if std::env::var_os("RUST_BACKTRACE").is_none_or(|wanted| wanted != "full") {
         std::panic::set_hook(Box::new(|panic| output::say(defect(panic))));
     }

@@ -156,6 +156,24 @@ pub(crate) fn count_list(list: &str) -> Option<u32> {
     list.split(',').map(length).sum()
 }
 
+/// The numbers of the logical processors that this command may run on.
+pub(crate) fn allowed() -> Option<Vec<usize>> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let list = status
+        .lines()
+        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;
+    numbers(list.trim())
+}
+
+fn numbers(list: &str) -> Option<Vec<usize>> {
+    let mut out = vec![];
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        out.extend(first.parse::<usize>().ok()?..=last.parse().ok()?);
+    }
+    Some(out)
+}
+
 /// The quotas that hold for a process, in processors.
 fn quotas(root: &Path, groups: &str) -> impl Iterator<Item = f64> {
     groups_around(root, groups).filter_map(|(at, is_second)| quota(&at, is_second))

@@ -171,6 +171,7 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
         window: &args.window,
         reload,
         max_size: args.max_size,
+        sampling: args.sampling,
         program: Program {
             name,
             args: &numbers[0].1,

@@ -17,6 +17,7 @@ use crate::launch::{self, Ended};
 use crate::processors;
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::{BEGUN_FILE, Exit, RUN_FILE, RankEnd, RunHeader, RunModule, Unpatched};
+use ompfuse_format::samples::Sampling;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -130,6 +131,7 @@ pub(crate) struct About {
     pub(crate) ranks: Vec<RankEnd>,
     pub(crate) ended_at_bytes: Option<u64>,
     pub(crate) unpatched: Vec<Unpatched>,
+    pub(crate) sampling: Option<Sampling>,
     /// The number of threads that was set for it.
     pub(crate) threads: Option<u32>,
 }
@@ -171,6 +173,7 @@ pub(crate) fn write_header(
         ranks: about.ranks.clone(),
         ended_at_bytes: about.ended_at_bytes,
         fixed_addresses: ended.is_some_and(|e| e.is_steady),
+        sampling: about.sampling.clone(),
         modules: program.modules.clone(),
         unpatched: about.unpatched.clone(),
     };

@@ -12,6 +12,7 @@
 //! * [`account`]: what shares of a run are of.
 //! * [`plan`]: event sets.
 //! * [`run`]: a recorded run as tables, with what was lost or broken.
+//! * [`samples`]: where threads were, by region, function and line.
 //! * [`label`], [`table`]: XUs and their identity.
 //! * [`combine`]: strategies on tables, and which of them is the default one's.
 //! * [`evaluate`]: how good a combined profile is.
@@ -32,6 +33,7 @@ pub mod names;
 pub mod plan;
 pub mod profile;
 pub mod run;
+pub mod samples;
 pub mod span;
 pub mod spread;
 pub mod summary;

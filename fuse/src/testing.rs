@@ -309,6 +309,7 @@ impl FakeRun {
                 recorded: None,
                 ranks: vec![],
                 ended_at_bytes: None,
+                sampling: None,
                 modules: vec![module],
                 fixed_addresses: false,
                 unpatched: vec![],

@@ -15,6 +15,7 @@ pub mod history;
 pub mod job;
 pub mod model;
 mod phases;
+pub mod sampled;
 #[cfg(test)]
 mod tests;
 pub mod units;

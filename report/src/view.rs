@@ -12,6 +12,7 @@ mod merged_paths;
 mod outside;
 mod paint;
 pub mod pictures;
+pub mod sampled;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod series;

@@ -3,10 +3,12 @@
 use crate::debug::{self, DebugFiles};
 use crate::members::members;
 use crate::scan::source::{AllSections, Lines};
+use crate::sections;
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSymbol, SymbolKind};
-use ompfuse_format::site::Source;
+use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use ompfuse_format::site::{Frame, Source};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What is known of an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +46,49 @@ pub fn names(bytes: &[u8], files: DebugFiles<'_>, addresses: &[u64]) -> Vec<Addr
         }
     };
     addresses.iter().map(name).collect()
+}
+
+/// What is known of an instruction.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CodePlace {
+    /// The function's symbol, as the file has it.
+    pub function: Option<String>,
+    /// The functions that it is in, with lines, the innermost inlined one first; without debug information none.
+    pub frames: Arc<[Frame]>,
+    /// It is code that was added to a patched file.
+    pub is_added: bool,
+}
+
+/// Names instructions, which are given by where they are in the file, in their order.
+#[must_use]
+pub fn places(bytes: &[u8], files: DebugFiles<'_>, offsets: &[u64]) -> Vec<CodePlace> {
+    let Ok(file) = ElfFile64::<Endianness>::parse(bytes) else {
+        return vec![CodePlace::default(); offsets.len()];
+    };
+    let functions = symbols(bytes, files, SymbolKind::Text);
+    let debug = AllSections::read(bytes, files);
+    let lines = Lines::read(&debug);
+    let added = file.section_by_name(sections::TEXT);
+    let added = added.map(|s| s.address()..s.address().saturating_add(s.size()));
+    let address = |offset: u64| {
+        let at = |s: object::read::elf::ElfSegment64<'_, '_, Endianness>| {
+            let (begin, size) = s.file_range();
+            let within = offset.checked_sub(begin).filter(|&within| within < size)?;
+            s.address().checked_add(within)
+        };
+        file.segments().find_map(at)
+    };
+    let name = |&offset: &u64| {
+        let Some(address) = address(offset) else {
+            return CodePlace::default();
+        };
+        CodePlace {
+            function: covering(&functions, address).map(|f| f.name.to_owned()),
+            frames: lines.frames(address),
+            is_added: added.as_ref().is_some_and(|added| added.contains(&address)),
+        }
+    };
+    offsets.iter().map(name).collect()
 }
 
 /// A place in a variable.

@@ -4,6 +4,9 @@ use crate::image::{Image, Section, align_up};
 use crate::layout::Placed;
 use object::elf::{SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE, SHT_NOBITS, SHT_NOTE, SHT_PROGBITS};
 
+/// Name of the section with the code that is added to a file.
+pub(crate) const TEXT: &str = ".ompfuse.text";
+
 /// A section that is added.
 pub(crate) struct NewSection {
     name: &'static str,
@@ -24,7 +27,7 @@ impl NewSection {
 
     pub(crate) fn code(at: Placed) -> NewSection {
         let flags = SHF_ALLOC.0 | SHF_EXECINSTR.0;
-        Self::new(".ompfuse.text", SHT_PROGBITS.0, flags, at, 32)
+        Self::new(TEXT, SHT_PROGBITS.0, flags, at, 32)
     }
 
     pub(crate) fn data(at: Placed) -> NewSection {

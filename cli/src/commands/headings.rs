@@ -56,6 +56,7 @@ const HEADINGS: [(&str, &[&str]); 5] = [
             "throttle",
             "min-duration",
             "max-size",
+            "sampling",
             "context-depth",
         ],
     ),

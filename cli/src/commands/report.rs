@@ -59,6 +59,11 @@ pub(crate) struct Args {
     /// `mesh::refine`, `0x4011a6`. Text only: --html shows the same on selection.
     #[arg(long, value_name = "REGION", conflicts_with_all = ["suggest_filter", "output", "weak", "interval", "html"])]
     region: Option<detail::Wanted>,
+    /// Show the hottest lines of each region, and of the code outside of regions, by samples
+    ///
+    /// SELECTOR chooses regions, as for --select. No line is shown with fewer than ten samples. Of several runs the first one's are shown.
+    #[arg(long, value_name = "SELECTOR", num_args = 0..=1, require_equals = true, conflicts_with_all = ["suggest_filter", "output", "weak", "interval", "html", "region"])]
+    lines: Option<Option<Selector>>,
     /// Instead of a report, print the JSON Schema of --format json
     #[arg(
         long,
@@ -195,6 +200,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
         [] => std::slice::from_ref(&first),
         inputs => inputs,
     };
+    if let Some(wanted) = &args.lines {
+        return lines(inputs, wanted.as_ref(), args);
+    }
     if let Some(interval) = &args.interval {
         return over_time(inputs, interval, args);
     }
@@ -263,6 +271,21 @@ fn of(summary: &Summary, input: &Path) -> Report {
         tried: trial::read(input),
         ..Report::new(summary)
     }
+}
+
+/// Shows lines and functions.
+fn lines(inputs: &[PathBuf], wanted: Option<&Selector>, args: &Args) -> Result<()> {
+    let [input] = inputs else {
+        return Err(Usage("--lines is about one run, several are given".to_owned()).into());
+    };
+    let bar = progress::whole("reading");
+    let report = load::sampled(input, wanted, bar.progress())?;
+    drop(bar);
+    if args.report.is_json() {
+        return output::print_json(&report);
+    }
+    let options = args.report.options(Some(Stream::Output));
+    args.pager.print(&view::sampled::text(&report, options))
 }
 
 /// Reports how a run goes on over time.

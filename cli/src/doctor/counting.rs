@@ -2,6 +2,7 @@
 
 use super::{Check, State};
 use crate::counters::{self, EventCheck};
+use crate::sampling;
 use crate::simulate;
 use ompfuse_format::event::exact;
 use ompfuse_format::refused::{Guard, PARANOID_FILE, STATUS_FILE, lower_paranoid};
@@ -15,6 +16,7 @@ pub(super) fn all() -> Vec<Check> {
         of_kind("software events", &software),
         with_slots(of_kind("hardware events", &hardware)),
         by_code(),
+        samples(),
         simulator(),
     ]
 }
@@ -88,6 +90,27 @@ fn with_slots(check: Check) -> Check {
 fn by_code() -> Check {
     Check::new("exact counts", State::Ok, exact::NAME)
         .means("`--count` has a program count its own instructions, on any machine")
+}
+
+/// Whether a program can be sampled while it is recorded.
+fn samples() -> Check {
+    let name = "samples";
+    let meaning =
+        "`ompfuse report --lines` tells no lines and functions; nothing else needs samples";
+    match sampling::refusal() {
+        Some(refusal) => Check {
+            remedy: refusal.remedy,
+            ..Check::new(name, State::Missing, refusal.reason).means(meaning)
+        },
+        None if !sampling::has_tsc() => Check::new(
+            name,
+            State::Limited,
+            "the kernel's clock is not the time stamp counter",
+        )
+        .means("samples belong to threads, not to regions: there are no lines"),
+        None => Check::new(name, State::Ok, "the software clock can be sampled")
+            .means("`ompfuse report --lines` tells lines and functions"),
+    }
 }
 
 fn simulator() -> Check {

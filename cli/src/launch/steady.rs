@@ -9,8 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 /// The lengths of all added variables together are a multiple of this: they lie above the program's stack.
 const STEP: usize = 4096;
 
-/// Starts something whose addresses are not random. Returns whether they aren't: filters of containers may forbid it.
-pub(super) fn without_randomisation<T>(start: impl FnOnce() -> T) -> (bool, T) {
+/// Starts something whose addresses are not random, if that is wanted. Returns whether they aren't: filters of containers may forbid it.
+pub(super) fn started<T>(is_wanted: bool, start: impl FnOnce() -> T) -> (bool, T) {
+    if !is_wanted {
+        return (false, start());
+    }
     // Of this thread, and of what it starts.
     let before = personality::get();
     let wanted = |before| personality::set(before | Persona::ADDR_NO_RANDOMIZE);

@@ -6,6 +6,7 @@ use super::window::WindowArgs;
 use crate::event_sets::SetArgs;
 use crate::memory;
 use crate::run_dir::{Output, OutputParser};
+use crate::sampling::Rate;
 use crate::select::SelectArgs;
 use crate::simulate::SimulateArgs;
 use crate::strategy::Strategy;
@@ -98,6 +99,12 @@ pub(crate) struct RecordingArgs {
     /// Record up to this many calls that led to each parallel region (at most 128), or `none`
     #[arg(long, value_name = "N|none", default_value = "32", value_parser = context_depth)]
     pub(super) context_depth: u32,
+    /// Look where each thread is, this often in a second of its processor time, or `off`
+    ///
+    /// It tells lines and functions of regions, and of code outside of them (`ompfuse report --lines`). The kernel does it from
+    /// outside. Where it would slow the program down it ends, and where the kernel forbids it there are no samples.
+    #[arg(long, value_name = "RATE|off", default_value_t = Rate::default())]
+    pub(super) sampling: Rate,
     #[command(flatten)]
     pub(super) window: WindowArgs,
     #[command(flatten)]

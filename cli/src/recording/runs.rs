@@ -16,6 +16,7 @@ use crate::output::{self, note, remark, say};
 use crate::program::{self, Prepared};
 use crate::run_dir::{self, About, NUM_THREADS, Processes, Program};
 use crate::running::{Reload, held};
+use crate::sampling::{Rate, Sampler, places};
 use crate::simulate::{Simulated, Simulator};
 use anyhow::Result;
 use ompfuse_format::coverage::Coverage;
@@ -72,6 +73,7 @@ pub(super) struct Recorder<'a> {
     pub(super) debug: &'a DebugArgs,
     /// At so many bytes of records recording ends; `None`: half of what is free.
     pub(super) max_size: Option<u64>,
+    pub(super) sampling: Rate,
     pub(super) program: Program<'a>,
     pub(super) prepared: Prepared,
     pub(super) simulator: Option<Simulator>,
@@ -116,12 +118,24 @@ impl Recorder<'_> {
         }
         let volume = Volume::new(&path, self.max_size);
         let watcher = Watcher::default();
-        let launched = self.launch(&path, sets, stdin, (&volume, &watcher));
+        let mut sampler = match self.simulator {
+            None => Sampler::new(self.sampling, &path),
+            Some(_) => None,
+        };
+        let launched = self.launch(&path, sets, stdin, (&volume, &watcher), sampler.as_mut());
+        let sampled = match launched.is_ok() {
+            true => sampler.map(Sampler::end),
+            false => {
+                sampler.into_iter().for_each(Sampler::discard);
+                None
+            }
+        };
         if launched.is_err() && self.meeting.is_none() {
             let _ = std::fs::remove_file(path.join(BEGUN_FILE));
             let _ = std::fs::remove_dir(&path); // nothing else is in it
         }
         let (ended, recorded) = launched?;
+        about.sampling = sampled;
         let Some(of_all) = self.meet_ranks(&path, ended, &mut about) else {
             return Ok(Then::Stop);
         };
@@ -156,6 +170,14 @@ impl Recorder<'_> {
         if let Err(error) = contexts::name(&path, &self.program.modules, self.debug) {
             note(format_args!(
                 "the callers of regions have no names: {}",
+                crate::one_line(&error)
+            ));
+        }
+        if about.sampling.as_ref().is_some_and(|s| s.samples > 0)
+            && let Err(error) = places::name(&path, &self.program.modules, self.debug)
+        {
+            note(format_args!(
+                "samples have no names: {}",
                 crate::one_line(&error)
             ));
         }
@@ -294,6 +316,7 @@ impl Recorder<'_> {
         sets: &[Vec<String>],
         stdin: Option<&mut Feed>,
         (volume, watcher): (&Volume, &Watcher),
+        sampler: Option<&mut Sampler>,
     ) -> Result<(Ended, Option<Vec<[f64; 2]>>)> {
         let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
         let between = if self.is_multiplexed {
@@ -322,6 +345,7 @@ impl Recorder<'_> {
         if self.simulator.is_none() {
             watcher.expect(&env);
         }
+        let limit = sampler.as_ref().map(|s| s.limit());
         let look = |now: Moment| {
             watcher.look(now.process);
             if now.is_early {
@@ -331,6 +355,9 @@ impl Recorder<'_> {
             window.look();
             self.meeting.iter().for_each(|m| m.touch(run));
             volume.look();
+            if let (Some(limit), Some(bytes)) = (&limit, volume.ended_at()) {
+                limit.reached(bytes);
+            }
         };
         let meanwhile: Option<&dyn Fn(Moment)> = Some(&look);
         let (file, name, args) = (
@@ -356,6 +383,7 @@ impl Recorder<'_> {
                 stdout: &self.stdout,
                 stdin,
                 meanwhile,
+                sampler,
             },
             None => Launch {
                 file,
@@ -366,6 +394,7 @@ impl Recorder<'_> {
                 stdout: &self.stdout,
                 stdin,
                 meanwhile,
+                sampler,
             },
         };
         let ended = launch::run(launch);

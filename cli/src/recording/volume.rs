@@ -2,8 +2,10 @@
 
 use crate::output::note;
 use crate::running::{self, Access};
+use ompfuse_format::samples;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -93,13 +95,17 @@ impl Volume {
     }
 }
 
-/// Bytes of a run's records.
+/// Bytes of a run's records and samples.
 fn size(run: &Path) -> u64 {
     let Ok(listing) = std::fs::read_dir(run) else {
         return 0;
     };
     let records = listing.filter_map(Result::ok);
-    let records = records.filter(|e| e.file_name().as_encoded_bytes().ends_with(b".rec"));
+    let is_counted = |name: &OsStr| {
+        let endings = [".rec", samples::ENDING];
+        (endings.iter()).any(|ending| name.as_encoded_bytes().ends_with(ending.as_bytes()))
+    };
+    let records = records.filter(|e| is_counted(&e.file_name()));
     records.filter_map(|e| Some(e.metadata().ok()?.len())).sum()
 }
 

@@ -2,11 +2,13 @@
 
 use super::contexts::{ContextNames, NAMES_FILE};
 use super::health::Problem;
+use crate::samples::{PLACES_FILE, SampledPlaces};
 use ompfuse_format::record::{RecordError, ThreadFile, ThreadHeader, sums};
 use ompfuse_format::run::{
     EventSet, ModuleStatus, ProcessCosts, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader,
     costs_file_process, events_file_process, module_file_process,
 };
+use ompfuse_format::samples::ENDING;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
@@ -56,6 +58,10 @@ pub struct RunFiles<'a> {
     pub processes: Vec<ProcessFiles<'a>>,
     /// What was found out of the addresses of calling contexts.
     pub names: Option<ContextNames>,
+    /// Files of samples, if they are wanted.
+    pub samples: Vec<ThreadBytes<'a>>,
+    /// What was found out of the addresses of samples.
+    pub places: Option<SampledPlaces>,
     /// Files that could not be used.
     pub problems: Vec<Problem>,
 }
@@ -92,6 +98,8 @@ impl<'a> RunFiles<'a> {
 struct Sorted<'n, 'a> {
     header: Option<RunHeader>,
     names: Option<ContextNames>,
+    samples: Vec<ThreadBytes<'a>>,
+    places: Option<SampledPlaces>,
     begins: BTreeMap<&'n str, ProcessHeader>,
     ends: BTreeMap<&'n str, ProcessEnd>,
     costs: BTreeMap<&'n str, ProcessCosts>,
@@ -109,6 +117,13 @@ impl<'n, 'a> Sorted<'n, 'a> {
             self.header = Some(serde_json::from_slice(bytes).map_err(RunError::Header)?);
         } else if name == NAMES_FILE {
             self.names = self.read(name, bytes).or(self.names.take());
+        } else if name == PLACES_FILE {
+            self.places = self.read(name, bytes).or(self.places.take());
+        } else if name.ends_with(ENDING) {
+            self.samples.push(ThreadBytes {
+                name: name.to_owned(),
+                bytes,
+            });
         } else if let Some(key) = key_in(name, ".end.json") {
             let end = self.read_last(name, bytes);
             self.ends.extend(end.map(|end| (key, end)));
@@ -197,6 +212,8 @@ impl<'n, 'a> Sorted<'n, 'a> {
             header: self.header.ok_or(RunError::NoHeader)?,
             processes: processes.into_values().collect(),
             names: self.names,
+            samples: self.samples,
+            places: self.places,
             problems: self.problems,
         })
     }

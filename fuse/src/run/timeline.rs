@@ -402,6 +402,12 @@ impl<'a> Timeline<'a> {
         Some(nodes.site[region as usize]).filter(|&site| site != NONE)
     }
 
+    /// When a process's time stamp counter had this value, in nanoseconds since the run's begin.
+    pub(crate) fn at(&self, lane: &Lane, tsc: u64) -> i64 {
+        let process = &self.reader.processes[lane.process as usize];
+        process.clock.at(tsc)
+    }
+
     fn place(&self, lane: &Lane, site: u32) -> Option<(u32, u64)> {
         let process = &self.reader.processes[lane.process as usize];
         process.places.get(&site).copied().flatten()

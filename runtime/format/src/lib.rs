@@ -11,6 +11,7 @@
 //! * [`glob`]: patterns for names.
 //! * [`refused`]: why the kernel lets nobody count.
 //! * [`run`]: the JSON headers of a run folder.
+//! * [`samples`]: the bytes of a program's samples.
 //! * [`simulated`]: the events of the simulated PMU, and where their counts are.
 #![deny(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod glob;
 pub mod record;
 pub mod refused;
 pub mod run;
+pub mod samples;
 pub mod simulated;
 pub mod site;
 

@@ -13,8 +13,10 @@
 //!   <pid>.ctl              what can be changed while the process runs (see `control`)
 //!   process-<pid>.end.json ProcessEnd, by the runtime library at an orderly exit
 //!   <pid>-<index>.rec      a thread's records (see `record`)
+//!   <pid>.samples          samples of the program, by the command that starts it (see `samples`)
 //! ```
 
+use crate::samples::Sampling;
 use crate::site::{BinaryInfo, SiteInfo};
 use serde::{Deserialize, Serialize};
 
@@ -438,6 +440,9 @@ pub struct RunHeader {
     /// Its addresses were not random, and the variables of the recording as long as in other runs.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub fixed_addresses: bool,
+    /// What became of its sampling. `None`: nobody wanted samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
     /// The patched modules.
     pub modules: Vec<RunModule>,
     /// Files with something to record that processes have loaded, and that could not be patched.

@@ -134,6 +134,7 @@ mod probes;
 mod reading;
 mod repeated_input;
 mod room;
+mod sampled;
 mod sampling;
 mod scan;
 mod select;

@@ -155,6 +155,7 @@ impl Trial<'_> {
             stdout: &Stdout::File(stdout),
             stdin: None,
             meanwhile: Some(&end),
+            sampler: None,
         })?;
         match ended.interrupted {
             Some(signal) => Err(Interrupted(signal).into()),

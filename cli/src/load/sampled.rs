@@ -1,0 +1,74 @@
+//! The samples of a run.
+
+use super::{files::read_releasing, first_run};
+use crate::select::Selector;
+use anyhow::{Context, Result, bail};
+use ompfuse_format::samples::ENDING;
+use ompfuse_fuse::names::Place;
+use ompfuse_fuse::run::timeline::Timeline;
+use ompfuse_fuse::samples::{Collected, Lines, SampledPlaces, lines};
+use ompfuse_fuse::{RunFiles, table::Site};
+use ompfuse_progress::Progress;
+use ompfuse_report::sampled::SampledReport;
+use std::path::Path;
+
+/// What a run folder holds, samples as well.
+pub(crate) fn with_samples<T>(
+    folder: &Path,
+    read: impl FnOnce(&RunFiles<'_>) -> Result<T>,
+) -> Result<T> {
+    let endings = [".json", ".rec", ENDING];
+    read_releasing(folder, &endings, |files, _| read(files))
+}
+
+/// The lines and functions of a run's regions. `wanted`: of these only.
+pub(crate) fn sampled(
+    input: &Path,
+    wanted: Option<&Selector>,
+    progress: Progress<'_>,
+) -> Result<SampledReport> {
+    let run = first_run(input);
+    let run = run.with_context(|| {
+        let input = input.display();
+        format!("cannot tell lines of {input}: samples are in the folder of a run; name that")
+    })?;
+    let cannot = || format!("cannot tell lines of {}", run.display());
+    with_samples(&run, |files| {
+        let Some(sampling) = &files.header.sampling else {
+            bail!("no samples were wanted; record it without --sampling off");
+        };
+        if let Some(reason) = &sampling.reason {
+            bail!("there are no samples: {reason}");
+        }
+        let collected = Collected::read(files)?;
+        if collected.is_empty() {
+            bail!("the program was in no code of its own when it was looked at");
+        }
+        if collected.files.iter().any(|file| !file.header.has_tsc) {
+            bail!("the kernel's clock isn't the time stamp counter, so samples have no region");
+        }
+        let nothing = SampledPlaces::default();
+        let places = files.places.as_ref().unwrap_or(&nothing);
+        let timeline = Timeline::new(files, progress)?;
+        let mut lines = lines(&timeline, &collected, places, false);
+        let sites = timeline.sites();
+        if let Some(wanted) = wanted {
+            choose(&mut lines, sites, wanted)?;
+        }
+        let program = &files.header.program;
+        Ok(SampledReport::new(program, sampling, &lines, sites, places))
+    })
+    .with_context(cannot)
+}
+
+fn choose(lines: &mut Lines, sites: &[Site], wanted: &Selector) -> Result<()> {
+    let is_wanted = |site: Option<u32>| {
+        let site = site.and_then(|at| sites.get(at as usize));
+        site.is_some_and(|site| wanted.matches(&Place::of_units(&site.module, site)))
+    };
+    lines.regions.retain(|region| is_wanted(region.site));
+    match lines.regions.is_empty() {
+        true => bail!("no region with samples is {wanted}"),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,191 @@
+//! Events on a process and all that it starts, with rings that the kernel writes into.
+
+use crate::processors;
+use anyhow::{Context, Result, bail};
+use ompfuse_format::refused::{self, EACCES, EPERM, Guard, PARANOID_FILE, STATUS_FILE};
+use perf_rings::events::Software;
+use perf_rings::{Builder, Clock, SampleFlag, Sampler};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+
+/// Bytes of a page.
+const PAGE: usize = 4096;
+/// Pages of a processor's ring. Locked memory is per user and shared by all commands, so fewer are tried where these are too many.
+const PAGES: [usize; 4] = [64, 32, 16, 8];
+
+// errno values of perf_event_open(2).
+const ENODEV: i32 = 19;
+const EINVAL: i32 = 22;
+
+/// Why the kernel allows no samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) reason: String,
+    /// What helps.
+    pub(crate) remedy: Option<String>,
+}
+
+/// Tries an event on this process. `None`: samples are allowed.
+pub(crate) fn refusal() -> Option<Refusal> {
+    let error = sampled(1).any_cpu().observe_self().build().err()?;
+    Some(explain(&error))
+}
+
+fn explain(error: &io::Error) -> Refusal {
+    let read = |file: &str| std::fs::read_to_string(file).ok();
+    let guard = Guard::parse(read(PARANOID_FILE).as_deref(), read(STATUS_FILE).as_deref());
+    let known = error.raw_os_error();
+    match known.and_then(|errno| refused::explain(errno, &guard)) {
+        Some((reason, remedy)) => Refusal { reason, remedy },
+        None => Refusal {
+            reason: format!("the kernel has no such event ({error})"),
+            remedy: None,
+        },
+    }
+}
+
+/// An event that samples user code so often in a second of processor time. It begins when a program is executed.
+fn sampled(rate: u32) -> Builder<'static> {
+    let mut builder = Builder::new(Software::CPU_CLOCK);
+    builder
+        .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::TIME)
+        .sample_id_all(true)
+        .clockid(Clock::MONOTONIC_RAW)
+        .exclude_kernel(true)
+        .exclude_hv(true)
+        .inherit(true)
+        .enable_on_exec(true)
+        .sample_period(1_000_000_000 / u64::from(rate))
+        .mmap(true)
+        .mmap2(true)
+        .comm(true)
+        .comm_exec(true)
+        .task(true)
+        .context_switch(true)
+        // Nobody waits for it.
+        .wakeup_watermark(u32::MAX as usize);
+    builder
+}
+
+/// The events of a process.
+pub(super) struct Rings {
+    rings: Vec<Sampler>,
+    /// Dropped after the events.
+    _files: Files,
+}
+
+impl Rings {
+    /// Opens them on each processor that this command may run on.
+    pub(super) fn open(pid: u32, rate: u32) -> Result<Rings> {
+        let processors = processors::allowed().context("the processors aren't known")?;
+        let files = Files::room_for(processors.len() as u64);
+        let pid = i32::try_from(pid).context("no process has this number")?;
+        let rings = ring_each(&processors, pid, &sampled(rate))?;
+        if rings.is_empty() {
+            bail!("no processor has the event");
+        }
+        Ok(Rings {
+            rings,
+            _files: files,
+        })
+    }
+
+    /// Hands on what is in the rings: kind, flags and body of each record.
+    pub(super) fn drain(&mut self, each: &mut dyn FnMut(u32, u16, &[u8])) {
+        for ring in &mut self.rings {
+            // What comes meanwhile has its turn the next time: else this could go on for ever.
+            for _ in 0..MOST {
+                let Some(record) = ring.next_record() else {
+                    break;
+                };
+                each(record.ty(), record.misc(), &record.to_contiguous());
+            }
+        }
+    }
+
+    /// Events that the kernel has for each thread.
+    pub(super) fn for_each_thread(&self) -> u64 {
+        self.rings.len() as u64
+    }
+
+    /// The kernel tells nothing any more.
+    pub(super) fn close(&mut self) {
+        self.rings.clear();
+    }
+}
+
+/// Records of a ring that are read in one go: a ring of the largest size has no more.
+const MOST: usize = 64 * PAGE / 16;
+
+/// A ring for each processor. Processors without such events are left out.
+fn ring_each(processors: &[usize], pid: i32, event: &Builder<'static>) -> Result<Vec<Sampler>> {
+    let mut error = None;
+    for pages in PAGES {
+        match with_pages(processors, pid, event, pages) {
+            Ok(rings) => return Ok(rings),
+            Err(e) => error = Some(e),
+        }
+    }
+    Err(error.unwrap_or_else(|| anyhow::anyhow!("no size of rings was tried")))
+}
+
+fn with_pages(
+    processors: &[usize],
+    pid: i32,
+    event: &Builder<'static>,
+    pages: usize,
+) -> Result<Vec<Sampler>> {
+    let mut rings = vec![];
+    for &processor in processors {
+        let mut event = event.clone();
+        let opened = event.observe_pid(pid).one_cpu(processor).build();
+        let counter = match opened {
+            Ok(counter) => counter,
+            Err(e) if [Some(ENODEV), Some(EINVAL)].contains(&e.raw_os_error()) => continue,
+            Err(e) => bail!("{}", explain(&e).reason),
+        };
+        let ring = counter.sampled(pages * PAGE);
+        rings.push(ring.map_err(|e| match e.raw_os_error() {
+            Some(EPERM | EACCES) => anyhow::anyhow!(
+                "no memory may be locked for {pages} pages on each processor (other commands use it, or kernel.perf_event_mlock_kb \
+                     is low)"
+            ),
+            _ => anyhow::Error::new(e).context("no ring could be mapped"),
+        })?);
+    }
+    Ok(rings)
+}
+
+/// Room for more open files of this command. The limit that programs inherit is as before as soon as this is dropped; the program that
+/// is sampled was started before.
+struct Files(Option<Rlimit>);
+
+impl Files {
+    fn room_for(more: u64) -> Files {
+        /// Those that this command has open for other things.
+        const OTHERS: u64 = 128;
+        let before = getrlimit(Resource::Nofile);
+        let wanted = more + OTHERS;
+        if before.current.is_none_or(|now| now >= wanted) {
+            return Files(None);
+        }
+        let most = before.maximum.map_or(wanted, |most| most.min(wanted));
+        let raised = Rlimit {
+            current: Some(most),
+            maximum: before.maximum,
+        };
+        Files(
+            setrlimit(Resource::Nofile, raised)
+                .is_ok()
+                .then_some(before),
+        )
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        if let Some(before) = self.0.take() {
+            let _ = setrlimit(Resource::Nofile, before); // a lower limit is always allowed
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Names for samples: after a run the files that code was in are looked at, and what they tell is kept in the run's folder. So reports
+//! need no program or library.
+
+use crate::atomic;
+use crate::debug::DebugArgs;
+use crate::input;
+use crate::load;
+use anyhow::Result;
+use ompfuse_format::abi::RUNTIME_LIBRARY;
+use ompfuse_format::run::{AUDIT_LIBRARY, RunModule};
+use ompfuse_fuse::names::readable;
+use ompfuse_fuse::samples::{Code, Collected, PLACES_FILE, SampledPlace, SampledPlaces};
+use ompfuse_rewriter::addresses::{self, CodePlace};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Libraries with an OpenMP runtime, as their names begin.
+const RUNTIMES: [&str; 3] = ["libgomp", "libomp", "libiomp5"];
+/// Functions of a runtime that is in the program itself, as their names begin.
+const RUNTIME_FUNCTIONS: [&str; 5] = ["GOMP_", "gomp_", "__kmp", "omp_get_", "omp_set_"];
+
+/// Names what a run's samples have. `modules`: the patched files, whose originals are named.
+pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Result<()> {
+    let places = load::with_samples(run, |files| {
+        let collected = Collected::read(files)?;
+        let mut places = SampledPlaces::default();
+        for (path, offsets) in collected.wanted() {
+            let named = of_file(path, &offsets, modules, debug);
+            places.add(path.to_owned(), offsets.into_iter().zip(named));
+        }
+        Ok(places)
+    })?;
+    if places.objects.is_empty() {
+        return Ok(());
+    }
+    let json = serde_json::to_vec(&places)?;
+    atomic::write(&run.join(PLACES_FILE), &json, 0o600)
+}
+
+fn of_file(
+    path: &str,
+    offsets: &BTreeSet<u64>,
+    modules: &[RunModule],
+    debug: &DebugArgs,
+) -> Vec<SampledPlace> {
+    let module = modules.iter().find(|m| m.patched == path);
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let code = match file {
+        RUNTIME_LIBRARY | AUDIT_LIBRARY => Code::Recording,
+        _ if RUNTIMES.iter().any(|r| file.starts_with(r)) => Code::Runtime,
+        _ => Code::User,
+    };
+    let object = module.is_none().then(|| path.to_owned());
+    let unnamed = SampledPlace {
+        code,
+        object: object.clone(),
+        ..SampledPlace::default()
+    };
+    let all: Vec<u64> = offsets.iter().copied().collect();
+    // What can't be read has no names, nor has what isn't looked into.
+    let bytes = match code {
+        Code::User => input::map(Path::new(path)).ok(),
+        Code::Runtime | Code::Recording => None,
+    };
+    let Some(bytes) = bytes else {
+        return vec![unnamed; all.len()];
+    };
+    let original = module.map_or(path, |m| &m.binary.path);
+    let separate = debug.find(Path::new(original), &bytes);
+    let places = addresses::places(&bytes, separate.files(), &all).into_iter();
+    places.map(|place| sampled(place, &unnamed)).collect()
+}
+
+fn sampled(place: CodePlace, unnamed: &SampledPlace) -> SampledPlace {
+    let symbol = place.function.as_deref();
+    let is_runtime = symbol.is_some_and(|s| RUNTIME_FUNCTIONS.iter().any(|r| s.starts_with(r)));
+    let code = match () {
+        () if place.is_added => Code::Recording,
+        () if is_runtime => Code::Runtime,
+        () => unnamed.code,
+    };
+    if code != Code::User {
+        return SampledPlace {
+            code,
+            ..unnamed.clone()
+        };
+    }
+    let readable = |name: &str| readable(name).into_owned();
+    let inner = place.frames.first();
+    let is_inlined = place.frames.len() > 1;
+    let of_frame = inner.and_then(|f| f.function.as_deref());
+    // A symbol says which part or copy of a function it is.
+    let function = match is_inlined {
+        true => of_frame,
+        false => symbol.or(of_frame),
+    };
+    let outer = place.frames.last().and_then(|f| f.function.as_deref());
+    let source = inner.and_then(|f| f.source.as_ref());
+    SampledPlace {
+        function: function.map(readable),
+        inlined_into: symbol.or(outer).filter(|_| is_inlined).map(readable),
+        file: source.map(|s| s.file.clone()),
+        line: source.map(|s| s.line),
+        ..unnamed.clone()
+    }
+}

@@ -1,0 +1,226 @@
+//! Samples as a report: the lines and functions of regions, and of the code outside of them.
+
+use ompfuse_format::Construct;
+use ompfuse_format::samples::{ClosedAt, Sampling};
+use ompfuse_fuse::names::readable;
+use ompfuse_fuse::samples::{Lines, RegionLines, SampledPlace, SampledPlaces};
+use ompfuse_fuse::table::Site;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Fewer samples say nothing of a line or a function.
+pub const LEAST: u64 = 10;
+/// Most lines of a region that are told.
+const MOST: usize = 1000;
+
+/// The samples of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SampledReport {
+    /// The program as the user named it.
+    pub program: String,
+    /// Samples a second of processor time that were wanted.
+    pub rate: u32,
+    /// Nanoseconds of processor time in user code that a sample stands for.
+    pub period_ns: u64,
+    /// Samples.
+    pub samples: u64,
+    /// Records that the kernel had no room for.
+    pub lost: u64,
+    /// Since when there were none any more, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed: Option<ClosedAt>,
+    /// Samples of threads that had nothing to do, outside of constructs.
+    pub idle: u64,
+    /// Samples of other processes, other threads, and times at which nothing was recorded.
+    pub unrecorded: u64,
+    /// Regions, those with most samples first.
+    pub regions: Vec<SampledRegion>,
+}
+
+/// The samples of a region, or of the code outside of constructs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SampledRegion {
+    /// Kind; `None`: the code outside of constructs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub construct: Option<Construct>,
+    /// The function that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Source file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Link-time addresses of its sites.
+    pub sites: Vec<String>,
+    /// Build ids or paths of the modules that they are in.
+    pub modules: Vec<String>,
+    /// All samples.
+    pub samples: u64,
+    /// In the program's code and that of its libraries.
+    pub work: u64,
+    /// In the OpenMP runtime, or waiting.
+    pub runtime: u64,
+    /// In what records.
+    pub recording: u64,
+    /// So near to a begin or end that they may be of another region; they are in no other sum.
+    pub uncertain: u64,
+    /// Functions with at least [`LEAST`] samples of the work, the hottest first.
+    pub functions: Vec<SampledFunction>,
+    /// Lines with at least [`LEAST`], likewise.
+    pub lines: Vec<SampledLine>,
+}
+
+/// The samples of a function itself, without those of what it calls.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SampledFunction {
+    /// Its name; `None`: nothing is known of the code.
+    pub function: Option<String>,
+    /// The file with its machine code, where that isn't the program's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// How many.
+    pub samples: u64,
+}
+
+/// The samples of a line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SampledLine {
+    /// The function, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Where that is inlined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inlined_into: Option<String>,
+    /// Source file, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The file with the machine code, where that isn't the program's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// How many.
+    pub samples: u64,
+}
+
+impl SampledReport {
+    /// `sites`: those of the run.
+    pub fn new(
+        program: &str,
+        sampling: &Sampling,
+        lines: &Lines,
+        sites: &[Site],
+        places: &SampledPlaces,
+    ) -> SampledReport {
+        let mut rows: BTreeMap<Key<'_>, Row> = BTreeMap::new();
+        for region in &lines.regions {
+            let site = region.site.and_then(|at| sites.get(at as usize));
+            let row = rows.entry(key(site)).or_default();
+            row.add(site, region, places);
+        }
+        let mut regions: Vec<SampledRegion> = rows.into_values().map(Row::finish).collect();
+        regions.sort_by_key(|r| std::cmp::Reverse(r.samples)); // stable: else by place
+        SampledReport {
+            program: program.to_owned(),
+            rate: sampling.rate,
+            period_ns: 1_000_000_000 / u64::from(sampling.rate.max(1)),
+            samples: sampling.samples,
+            lost: sampling.lost,
+            closed: sampling.closed,
+            idle: lines.idle,
+            unrecorded: lines.unrecorded,
+            regions,
+        }
+    }
+}
+
+/// Copies of a place in the source are one region.
+type Key<'a> = (Option<Construct>, Option<(&'a str, u32)>, Option<&'a str>);
+
+fn key(site: Option<&Site>) -> Key<'_> {
+    let Some(site) = site else {
+        return (None, None, None);
+    };
+    let source = site.source.as_ref().map(|s| (s.file.as_str(), s.line));
+    let name = source.is_none().then_some(site.name.as_str());
+    (site.construct, source, name)
+}
+
+/// A region under construction.
+#[derive(Default)]
+struct Row {
+    region: SampledRegion,
+    lines: BTreeMap<SampledPlace, u64>,
+}
+
+impl Row {
+    fn add(&mut self, site: Option<&Site>, more: &RegionLines, places: &SampledPlaces) {
+        let region = &mut self.region;
+        let RegionLines {
+            site: _,
+            work,
+            runtime,
+            recording,
+            uncertain,
+            lines,
+        } = more;
+        region.samples += more.samples();
+        region.work += work;
+        region.runtime += runtime;
+        region.recording += recording;
+        region.uncertain += uncertain;
+        if let Some(site) = site {
+            region.construct = site.construct;
+            let function = site.function.as_deref().map(readable);
+            region.function = function.map(|f| f.into_owned());
+            let source = site.source.as_ref();
+            region.file = source.map(|s| s.file.clone());
+            region.line = source.map(|s| s.line);
+            region.sites.push(site.name.clone());
+            if !region.modules.contains(&site.module) {
+                region.modules.push(site.module.clone());
+            }
+        }
+        for line in lines {
+            let place = line.place.and_then(|at| places.places.get(at as usize));
+            let place = place.cloned().unwrap_or_default();
+            *self.lines.entry(place).or_default() += line.samples;
+        }
+    }
+
+    fn finish(self) -> SampledRegion {
+        let Row { mut region, lines } = self;
+        let mut functions: BTreeMap<(Option<String>, Option<String>), u64> = BTreeMap::new();
+        for (place, samples) in lines {
+            let key = (place.function.clone(), place.object.clone());
+            *functions.entry(key).or_default() += samples;
+            if samples >= LEAST {
+                region.lines.push(SampledLine {
+                    function: place.function,
+                    inlined_into: place.inlined_into,
+                    file: place.file,
+                    line: place.line,
+                    object: place.object,
+                    samples,
+                });
+            }
+        }
+        let function = |((function, object), samples)| SampledFunction {
+            function,
+            object,
+            samples,
+        };
+        region.functions = functions.into_iter().map(function).collect();
+        region.functions.retain(|f| f.samples >= LEAST);
+        region
+            .functions
+            .sort_by_key(|f| std::cmp::Reverse(f.samples));
+        region.lines.sort_by_key(|l| std::cmp::Reverse(l.samples));
+        region.functions.truncate(MOST);
+        region.lines.truncate(MOST);
+        region
+    }
+}
