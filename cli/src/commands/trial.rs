@@ -1,6 +1,7 @@
 //! `ompfuse try`.
 
 mod candidates;
+mod environment;
 mod folder;
 mod outputs;
 mod predicted;
@@ -20,6 +21,7 @@ use crate::select::{CallArgs, Selector};
 use crate::{atomic, input, load};
 use anyhow::{Context, Result, bail};
 use clap::{Args as _, FromArgMatches};
+use environment::Variable;
 use folder::Folder;
 use ompfuse_format::site::Parameter;
 use ompfuse_progress::Progress;
@@ -32,9 +34,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use turns::{Program, Trial};
 
-/// Try other chunks, team sizes, grain sizes and cutoffs on the binary, and measure whether they help
+/// Try other chunks, team sizes, grain sizes, cutoffs and variables of the environment, and measure whether they help
 ///
-/// The program is recorded once. What its report makes worth trying, or each --set, is a variant: a patched copy. Original and variants
+/// The program is recorded once. What its report makes worth trying, or each --set, is a variant: a patched copy, or a variable. Original and variants
 /// are run in turns, without recording, until it is decided which of them are faster. A variant whose output differs is never
 /// recommended. What helps is measured together at the end.
 #[derive(Debug, clap::Args)]
@@ -96,6 +98,9 @@ struct Answer {
     /// Settings of the best one in the program's own file, and whether these are all.
     #[serde(skip)]
     own: (Vec<Set>, bool),
+    /// The file that was to be written.
+    #[serde(skip)]
+    wanted: Option<PathBuf>,
 }
 
 /// A variant.
@@ -103,18 +108,21 @@ struct Answer {
 struct Variant {
     told: TriedVariant,
     sets: Vec<Set>,
+    env: Vec<Variable>,
     /// Nothing more has to be recorded.
     is_done: bool,
 }
 
 impl Variant {
-    fn new(sets: Vec<Set>) -> Variant {
+    fn new(sets: Vec<Set>, env: Vec<Variable>) -> Variant {
         Variant {
             told: TriedVariant {
                 set: sets.iter().map(|s| s.text.clone()).collect(),
+                env: env.iter().map(environment::text).collect(),
                 ..TriedVariant::default()
             },
             sets,
+            env,
             is_done: false,
         }
     }
@@ -218,6 +226,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         most: args.turns,
     };
     let mut sets = asked_for(args, &mut trial)?;
+    let mut variables = vec![];
     let wanted = args.output.as_ref().map(|output| output.folder.as_path());
     let folder = Folder::new(wanted)?;
     let recording = recorded(&args.command, &[], &folder.path, &trial.file(RECORDED))?;
@@ -229,15 +238,20 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     if let (0, Some(run)) = (status, recording.runs.first()) {
         let recorded = regions::read(&run.path)?;
         if sets.is_empty() {
+            let is_set = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
+            variables = environment::candidates(&recorded.report, is_set);
             sets = suggested(
                 &recorded.report,
                 &trial.programs[0].file,
                 args.patch.is_none(),
             )?;
-            // The report doesn't tell which tasks can have a cutoff.
-            let has_cutoff = |set: &Set| set.values.contains_key(&Parameter::Cutoff);
+            // The report doesn't tell which tasks can have a cutoff, and which loops another schedule.
+            let is_doubtful = |set: &Set| {
+                let mut doubtful = [Parameter::Cutoff, Parameter::Schedule].iter();
+                doubtful.any(|p| set.values.contains_key(p))
+            };
             let fails = |sets: &Vec<Set>| {
-                sets.iter().any(has_cutoff)
+                sets.iter().any(is_doubtful)
                     && trial.is_own(&sets[0])
                     && trial.patch("checked", sets).is_err()
             };
@@ -247,17 +261,21 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
             let modules = recorded.report.modules.iter();
             trial.with_libraries(modules.map(|m| PathBuf::from(&m.path)).collect())?;
         }
-        for sets in sets {
-            trial.add(sets)?;
+        let of_sets = sets.into_iter().map(|sets| (sets, vec![]));
+        let of_variables = variables.into_iter().map(|env| (vec![], env));
+        let mut all: Vec<_> = of_sets.chain(of_variables).collect();
+        trial.check_budget(&mut all)?;
+        for (sets, env) in all {
+            trial.add(sets, env)?;
         }
         trial.go_on(0)?;
         trial.refine(&args.search)?;
         trial.together()?;
         trial.compare_regions(&recorded.report)?;
-        let original_s = trial.original_s();
-        for Variant { told, sets, .. } in &mut trial.variants {
+        let variants = trial.variants.iter_mut().filter(|v| !v.sets.is_empty());
+        for Variant { told, sets, .. } in variants {
             told.lost = regions::lost(&recorded.report, sets);
-            told.predicted = original_s.and_then(|seconds| recorded.change(sets, seconds));
+            told.predicted = recorded.change(sets);
         }
     }
     let all = trial.variants.iter().enumerate();
@@ -272,6 +290,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
             _ => folder.path.clone(),
         },
         own: (own, is_all),
+        wanted: args.patch.clone(),
         tried: Tried {
             original_s: trial.original_s(),
             best,

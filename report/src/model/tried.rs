@@ -21,6 +21,9 @@ pub struct Tried {
 pub struct TriedVariant {
     /// The settings, as `--set` takes them.
     pub set: Vec<String>,
+    /// Variables of the environment, as `NAME=VALUE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
     /// Pairs of runs.
     pub turns: u32,
     /// The change of the program's time; null: it was not measured.
@@ -72,11 +75,25 @@ impl Judged {
     }
 }
 
+/// Of several variants without effect the best seems to help by a little: less than this share of the time is told of none.
+const LEAST: f64 = 0.01;
+
 impl TriedVariant {
+    /// What it is: settings and variables.
+    pub fn name(&self) -> String {
+        let all: Vec<&str> = self
+            .set
+            .iter()
+            .chain(&self.env)
+            .map(String::as_str)
+            .collect();
+        all.join(" + ")
+    }
+
     /// By how much its time changes, if it is known to be faster, and does the same.
     pub fn helps(&self) -> Option<f64> {
         let is_good = self.output.is_some_and(Judged::is_good) && self.reason.is_none();
-        let found = self.time.filter(|t| t.is_decided && t.high < 0.0)?;
+        let found = self.time.filter(|t| t.is_decided && t.high < -LEAST)?;
         is_good.then_some(found.change)
     }
 }

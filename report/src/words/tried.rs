@@ -32,7 +32,7 @@ pub fn tried(tried: &Tried) -> String {
     });
     let line = format!(
         "{} takes {:.1}% less time ({:.1} to {:.1}, {} turns, output {}){predicted}{}",
-        best.set.join(" + "),
+        best.name(),
         -100.0 * found.change,
         -100.0 * found.high,
         -100.0 * found.low,

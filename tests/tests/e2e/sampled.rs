@@ -129,7 +129,8 @@ fn lines_have_samples_in_proportion() {
     else {
         return;
     };
-    let run = record(&program, &[], 2, &folder.path().join("out"), &[]);
+    let out = folder.path().join("out");
+    let run = record(&program, &[], 2, &out, &["--sampling=1000"]);
     let all = lines(&run);
     let is_loop = |r: &&Value| r["construct"] == "loop" || r["construct"] == "parallel";
     let mut found = [0; 3];

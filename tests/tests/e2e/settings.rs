@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 mod cutoff;
+mod environment;
 mod libraries;
 mod limits;
 pub(crate) mod random;

@@ -3,6 +3,7 @@
 use ompfuse_format::Construct;
 use ompfuse_report::model::ModuleInfo;
 use ompfuse_report::{Region, Report};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Most variants that are tried.
@@ -83,6 +84,25 @@ fn selector(report: &Report, program: &Path, region: &Region) -> Option<String> 
     Some(prefix(report, program, region) + &place)
 }
 
+/// The work of a parallel region and of what is in it, in seconds, all threads together; `None`: it isn't known.
+fn work_in(report: &Report, region: &Region) -> Option<f64> {
+    let paths = &report.call_paths;
+    let mut ids = BTreeSet::from([region.id]);
+    for path in paths {
+        let mut above = path.parent;
+        while let Some(parent) = above.and_then(|at| paths.get(at as usize)) {
+            if parent.region == Some(region.id) {
+                ids.extend(path.region);
+                break;
+            }
+            above = parent.parent;
+        }
+    }
+    let within = report.regions.iter().filter(|r| ids.contains(&r.id));
+    region.wall_s?;
+    Some(within.map(|r| r.work_s).sum())
+}
+
 fn of_region(report: &Report, program: &Path, region: &Region) -> Vec<String> {
     let Some(selector) = selector(report, program, region) else {
         return vec![];
@@ -109,10 +129,16 @@ fn of_region(report: &Report, program: &Path, region: &Region) -> Vec<String> {
     if region.construct == Some(Construct::Taskloop) {
         values.extend([4, 16, 64].map(|n| format!("grainsize={n}")));
     }
+    if schedule.starts_with("guided") {
+        values.push("schedule=dynamic, chunk=1".to_owned());
+    }
+    // One thread has the work of all, and starts no team.
     let is_fork = region.construct.is_some_and(Construct::is_fork);
-    let wall = region.wall_s.unwrap_or(0.0) / executions;
-    if is_fork && threads > 1.0 && wall < SHORT {
-        values.push("serial".to_owned());
+    if let (Some(work), true) = (work_in(report, region), is_fork && threads > 1.0) {
+        let is_less = region.wall_s.is_some_and(|wall| work < wall);
+        if work / executions < SHORT || is_less {
+            values.push("serial".to_owned());
+        }
     }
     let all = values.into_iter();
     all.map(|value| format!("{selector}: {value}")).collect()

@@ -66,11 +66,18 @@ impl Recorded {
         }
     }
 
-    /// The change of the program's time, which takes `original_s`; `None`: one of the settings has no prediction.
-    pub(super) fn change(&self, sets: &[Set], original_s: f64) -> Option<f64> {
+    /// The change of the program's time, as a share of what the recorded run took; `None`: one of the settings has no prediction.
+    pub(super) fn change(&self, sets: &[Set]) -> Option<f64> {
+        let whole = self.report.lifetime_s.filter(|&s| s > 0.0)?;
         let each = sets.iter().map(|set| self.seconds(set));
         let all: Option<f64> = each.sum();
-        all.map(|seconds| (seconds / original_s).max(-1.0))
+        // Whatever is done, the work is left.
+        let least = self
+            .report
+            .scaling
+            .as_ref()
+            .map_or(0.0, |s| s.work_s / s.threads.max(1) as f64);
+        all.map(|seconds| (seconds / whole).max(least.min(whole) / whole - 1.0))
     }
 
     /// The change in seconds.

@@ -1,6 +1,7 @@
 //! The parallel regions that variants are about: what the original's report says is lost in them, and how long they take with and without
 //! a variant. The latter is recorded in turns, with probes of these regions only.
 
+use super::Variant;
 use super::candidates::prefix;
 use super::predicted::Recorded;
 use super::recorded;
@@ -136,7 +137,9 @@ impl Trial<'_> {
     /// Records the original and what helps in turns, as long as there is time, and compares the parallel regions around.
     pub(super) fn compare_regions(&mut self, original: &Report) -> Result<()> {
         let helping = self.variants.iter().enumerate();
-        let helping = helping.filter(|(_, variant)| variant.told.helps().is_some());
+        // A variable is about all regions.
+        let is_its = |v: &Variant| v.env.is_empty() && v.told.helps().is_some();
+        let helping = helping.filter(|(_, variant)| is_its(variant));
         let mut chosen = BTreeSet::new();
         let mut all = vec![];
         for (variant, found) in helping {

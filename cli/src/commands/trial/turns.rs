@@ -1,10 +1,12 @@
 //! Original and variants, run in turns.
 
 use super::Variant;
+use super::environment::Variable;
 use super::outputs::{Judge, difference};
 use crate::interrupt::{Hold, Interrupted};
 use crate::launch::{self, Input, Launch, Moment, Stdout};
 use crate::libraries::{self, Libraries};
+use crate::output::note;
 use crate::select::Selector;
 use crate::select::set::Set;
 use anyhow::{Result, bail};
@@ -16,6 +18,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
+/// The fewest turns that decide something.
+const FEWEST: u32 = 4;
 /// A variant may take so many times as long as the original, and a second.
 const LONGER: f64 = 4.0;
 /// So many seconds more where it waits for copies of libraries.
@@ -145,7 +149,10 @@ impl Trial<'_> {
         let (name, args) = self.command.split_first().expect("clap requires a command");
         let libraries = self.programs[number].libraries.as_ref();
         let env = libraries.map(|l| l.env(std::env::var_os(libraries::AUDIT)));
-        let env = env.map_or(vec![], Vec::from);
+        let mut env = env.map_or(vec![], Vec::from);
+        let variant = number.checked_sub(1).and_then(|at| self.variants.get(at));
+        let own = variant.into_iter().flat_map(|v| &v.env);
+        env.extend(own.map(|(name, value)| (*name, value.into())));
         let ended = launch::run(Launch {
             is_steady: false,
             file: &self.programs[number].file,
@@ -183,11 +190,43 @@ impl Trial<'_> {
         Ok(0)
     }
 
+    /// Leaves out the variants that the budget has no turns for, the last ones first.
+    ///
+    /// # Errors
+    /// It can't decide about any.
+    pub(super) fn check_budget<T>(&self, variants: &mut Vec<T>) -> Result<()> {
+        let left = self.ends.saturating_duration_since(Instant::now());
+        // The original and each variant, once before and then in turns.
+        let runs = f64::from(FEWEST + 1);
+        let most = left.as_secs_f64() / (runs * self.longest.max(1e-3)) - 1.0;
+        let needed = |variants: usize| runs * self.longest * (variants + 1) as f64;
+        if variants.is_empty() || most >= variants.len() as f64 {
+            return Ok(());
+        }
+        if most < 1.0 {
+            bail!(
+                "the program takes {:.1} s: {FEWEST} turns with one variant need {:.0} s, with all {} {:.0} s; give such a --budget",
+                self.longest,
+                needed(1),
+                variants.len(),
+                needed(variants.len())
+            );
+        }
+        let all = variants.len();
+        variants.truncate(most as usize);
+        note(format_args!(
+            "{} of {all} variants are left out, because the budget has no turns for them; --budget {:.0}s has",
+            all - variants.len(),
+            needed(all)
+        ));
+        Ok(())
+    }
+
     /// Adds a variant. Its first run is not measured.
-    pub(super) fn add(&mut self, sets: Vec<Set>) -> Result<()> {
+    pub(super) fn add(&mut self, sets: Vec<Set>, env: Vec<Variable>) -> Result<()> {
         let number = self.programs.len();
         let program = self.program(number, &sets);
-        let mut variant = Variant::new(sets);
+        let mut variant = Variant::new(sets, env);
         match program {
             Ok(program) => self.programs.push(program),
             Err(error) if error.is::<Interrupted>() => return Err(error),
@@ -302,7 +341,7 @@ impl Trial<'_> {
             let Some((_, chunk)) = best else { continue };
             let others = [chunk / 2, chunk * 2].into_iter().filter(|&n| n > 0);
             for chunk in others {
-                self.add(vec![Set::chunk(regions, chunk)])?;
+                self.add(vec![Set::chunk(regions, chunk)], vec![])?;
             }
         }
         self.go_on(first)
@@ -315,6 +354,12 @@ impl Trial<'_> {
             .filter_map(|v| Some((v.told.helps()?, v)))
             .collect();
         helping.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut env: Vec<Variable> = vec![];
+        for variable in helping.iter().flat_map(|(_, v)| &v.env) {
+            if env.iter().all(|known| known.0 != variable.0) {
+                env.push(variable.clone());
+            }
+        }
         let mut sets: Vec<Set> = vec![];
         for set in helping.iter().flat_map(|(_, v)| &v.sets) {
             let is_new = sets.iter().all(|known| {
@@ -325,11 +370,11 @@ impl Trial<'_> {
                 sets.push(set.clone());
             }
         }
-        if sets.len() < 2 {
+        if sets.len() + env.len() < 2 {
             return Ok(());
         }
         let first = self.variants.len();
-        self.add(sets)?;
+        self.add(sets, env)?;
         self.go_on(first)
     }
 }

@@ -7,6 +7,9 @@ use ompfuse_report::model::TriedVariant;
 use ompfuse_report::view::table::Column;
 use ompfuse_report::words::{change, judged, tried};
 
+/// Intervals that end above this change are not told.
+const WIDE: f64 = 10.0;
+
 pub(super) fn text(answer: &Answer) -> String {
     let columns = [
         Column::right("#"),
@@ -26,7 +29,8 @@ pub(super) fn text(answer: &Answer) -> String {
     };
     let row = |(at, v): (usize, &TriedVariant)| {
         let found = v.time.filter(|_| v.reason.is_none());
-        let interval = found.map_or(String::new(), |t| {
+        // One that holds nearly everything says nothing.
+        let interval = found.filter(|t| t.high < WIDE).map_or(String::new(), |t| {
             format!("{} to {}", change(t.low), change(t.high))
         });
         let last = match (&v.reason, v.output) {
@@ -35,7 +39,7 @@ pub(super) fn text(answer: &Answer) -> String {
         };
         vec![
             (at + 1).to_string(),
-            v.set.join(" + "),
+            v.name(),
             told(found),
             interval,
             v.predicted.map_or("-".to_owned(), change),
@@ -64,6 +68,13 @@ pub(super) fn text(answer: &Answer) -> String {
         answer.folder.display()
     );
     let (own, is_all) = &answer.own;
+    let env = told.best().map_or(&[][..], |best| &best.env);
+    if !env.is_empty() {
+        text += &format!("in front of the command: {}\n", env.join(" "));
+    }
+    if answer.wanted.is_some() && answer.patched.is_none() {
+        text += "nothing is written: no setting of the program's own file is known to help\n";
+    }
     match (&answer.patched, told.best) {
         (Some(out), _) => text += &format!("written: {}\n", out.display()),
         (None, Some(_)) if !own.is_empty() => text += "--patch OUT writes the program with it\n",
