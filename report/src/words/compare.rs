@@ -166,7 +166,7 @@ pub(crate) fn basis(pair: &Pair) -> String {
         Basis::Address => "address in the same build",
         Basis::Line => "source line",
         Basis::Order => "order in the function",
-        Basis::Function => "function",
+        Basis::Function => "its function, in another file",
         Basis::Callers => "its callers",
         Basis::Units => "the places of its units",
         Basis::Tree => "its parallel region",

@@ -2,6 +2,7 @@
 
 mod explained;
 mod kinship;
+mod moved;
 mod turns;
 mod waits;
 
