@@ -155,6 +155,11 @@ impl Pair {
         has_slow_unit || self.has_other_schedule() || changed.any(is_told)
     }
 
+    /// Whether something differs for certain, be it no change of the program.
+    pub fn differs(&self) -> bool {
+        self.is_changed() || self.changes.iter().any(|c| c.finding == Finding::Changed)
+    }
+
     /// Whether the source's schedule differs. gcc makes `static` of `auto`.
     fn has_other_schedule(&self) -> bool {
         let is_auto = |s: &Option<String>| s.as_deref() == Some("auto");
@@ -163,8 +168,7 @@ impl Pair {
 
     /// Whether the source, the input and the number of threads tell how its work is divided, or nothing says that it was divided otherwise.
     fn has_own_units(&self) -> bool {
-        let is_free =
-            |key: &RegionKey| key.construct.is_loop() && key.schedule.as_deref() != Some("static");
+        let is_free = |key: &RegionKey| key.schedule.as_ref().is_some_and(|s| s != "static");
         let mut keys = self.a.iter().chain(&self.b);
         let is_changed = |c: &Change| c.finding == Finding::Changed;
         !keys.any(is_free) || !self.get(&Quantity::Units).is_some_and(is_changed)

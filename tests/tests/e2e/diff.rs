@@ -3,6 +3,7 @@
 mod explained;
 mod kinship;
 mod moved;
+mod repetitions;
 mod turns;
 mod waits;
 
