@@ -384,10 +384,6 @@ fn what_is_no_history_is_refused_in_one_line() {
             "the baselines have no 'nonsense'",
         ),
         (
-            &["good", "--metric", "instrctions"],
-            "the baselines have no 'instrctions'; they have",
-        ),
-        (
             &["good", "--metric", "load-balanc"],
             "(did you mean load-balance?)",
         ),

@@ -42,7 +42,9 @@ __attribute__((noinline)) static void stay() {
     #pragma omp parallel for schedule(dynamic, 1)
     for (int i = 0; i < 7; i++) inside += i;
     #pragma omp parallel
-    #pragma omp barrier
+    {
+        #pragma omp barrier
+    }
 }
 ";
 
