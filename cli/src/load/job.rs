@@ -49,7 +49,11 @@ pub(crate) fn are_repetitions(folders: &[PathBuf]) -> bool {
     {
         return false;
     }
-    let of = |folder: &PathBuf| runs(folder).iter().try_fold(BTreeSet::new(), with_ranks);
+    let of = |folder: &PathBuf| {
+        runs(folder)
+            .iter()
+            .try_fold(BTreeSet::new(), |known, run| with_ranks(known, run))
+    };
     let mut all = folders.iter().map(of);
     // One folder is no repetition, but may be the first.
     let first = all.next().flatten();
@@ -58,7 +62,7 @@ pub(crate) fn are_repetitions(folders: &[PathBuf]) -> bool {
 }
 
 /// The ranks of a run's processes beside others'; `None`: it has no process, or one that can't be read.
-fn with_ranks(mut known: BTreeSet<u64>, run: &PathBuf) -> Option<BTreeSet<u64>> {
+fn with_ranks(mut known: BTreeSet<u64>, run: &Path) -> Option<BTreeSet<u64>> {
     let is_process = |p: &PathBuf| {
         let name = p.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("process-") && name.ends_with(".json") && !name.ends_with(".end.json")
