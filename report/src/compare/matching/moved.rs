@@ -73,10 +73,7 @@ pub(super) fn run(work: &mut Work<'_>, files: &Files) {
 /// The last parts of a region's function, if its place is known.
 fn name(region: &SideRegion, kept: usize) -> Option<&str> {
     let (function, _) = (region.key.function.as_deref()?, region.key.line?);
-    let name = last_parts(function, kept);
-    // Many a class has an operator, and many a function a lambda.
-    let tells = kept == usize::MAX || !(name.starts_with("operator") || name.starts_with('{'));
-    (region.key.file.is_some() && tells).then_some(name)
+    region.key.file.as_ref().map(|_| last_parts(function, kept))
 }
 
 /// For each name one of its regions, if one function of one file has it.
@@ -92,7 +89,8 @@ fn homes(regions: &[SideRegion], kept: usize) -> BTreeMap<&str, Option<usize>> {
     homes
 }
 
-/// `b::c` of `a::b::c` for two parts. What is in brackets belongs to its part.
+/// `b::c` of `a::b::c` for two parts. What is in brackets belongs to its part; lambdas and operators belong to what is around them, since
+/// many a function has one.
 fn last_parts(function: &str, kept: usize) -> &str {
     let mut depth = 0u32;
     let mut begins: Vec<usize> = vec![0];
@@ -100,7 +98,12 @@ fn last_parts(function: &str, kept: usize) -> &str {
         match character {
             '<' | '(' | '{' | '[' => depth += 1,
             '>' | ')' | '}' | ']' => depth = depth.saturating_sub(1),
-            ':' if depth == 0 && function[..at].ends_with(':') => begins.push(at + 1),
+            ':' if depth == 0 && function[..at].ends_with(':') => {
+                let part = &function[at + 1..];
+                if !part.starts_with('{') && !part.starts_with("operator") {
+                    begins.push(at + 1);
+                }
+            }
             _ => {}
         }
     }
@@ -158,10 +161,10 @@ mod tests {
             (
                 "f(a::b)::{lambda(c::d)#1}::operator() const",
                 1,
-                "operator() const",
+                "f(a::b)::{lambda(c::d)#1}::operator() const",
             ),
             ("solve", 2, "solve"),
-            ("operator::", 1, ""),
+            ("a::Mesh::operator+", 1, "Mesh::operator+"),
         ] {
             assert_eq!(last_parts(name, kept), expected, "{name}");
         }
