@@ -11,13 +11,28 @@ const BRANCHES: [&str; 2] = ["GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"];
 /// The commit that is checked out in the current folder; `None`: it is in no repository, or there is no git.
 pub(crate) fn commit() -> Option<Commit> {
     let hash = line(&["rev-parse", "--verify", "--quiet", "HEAD"])?;
-    let branch = BRANCHES.iter().find_map(|name| std::env::var(name).ok());
-    let branch = branch.or_else(|| line(&["rev-parse", "--abbrev-ref", "HEAD"]));
     Some(Commit {
-        branch: branch.filter(|b| !b.is_empty() && b != "HEAD"),
+        branch: branch(),
         date: line(&["show", "--no-patch", "--format=%cI", "HEAD"]),
+        is_changed: is_changed(),
         hash,
     })
+}
+
+/// The branch that is checked out, or that a pipeline builds.
+pub(crate) fn branch() -> Option<String> {
+    let branch = BRANCHES.iter().find_map(|name| std::env::var(name).ok());
+    let branch = branch.or_else(|| line(&["rev-parse", "--abbrev-ref", "HEAD"]));
+    branch.filter(|b| !b.is_empty() && b != "HEAD")
+}
+
+/// Whether files that git knows have changes. Baselines themselves are written anew, and are no source.
+fn is_changed() -> bool {
+    let listed = output(&["status", "--porcelain", "--untracked-files=no"]).unwrap_or_default();
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    listed
+        .lines()
+        .any(|l| !l.trim_end_matches('"').ends_with(".json.gz"))
 }
 
 /// Paths of the files in a folder of a revision, and nothing below it.

@@ -112,6 +112,8 @@ pub struct Point {
     pub branch: Option<String>,
     /// When it was committed, after RFC 3339; null if not known.
     pub date: Option<String>,
+    /// True if files had changes that were in no commit.
+    pub is_changed: bool,
     /// Number of runs.
     pub runs: u32,
 }

@@ -6,6 +6,7 @@ mod causes;
 mod compare;
 mod contexts;
 pub(crate) mod distribution;
+mod estimates;
 mod gates;
 mod growth;
 pub(crate) mod head;

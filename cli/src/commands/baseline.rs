@@ -13,7 +13,8 @@ use std::path::PathBuf;
 /// Write a small summary of runs to commit; `ompfuse diff` accepts it as a side
 ///
 /// The runs must be of one build: repetitions, or runs with other events. The file is compressed JSON without host, arguments and
-/// absolute paths. In a git repository it also has the commit that is checked out, its branch and its date, for `ompfuse history`.
+/// absolute paths. In a git repository it also has the commit that is checked out, its branch and its date, for `ompfuse history`,
+/// and whether there were changes that are in no commit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse baseline ompfuse-out -o perf/baseline.json.gz
@@ -53,6 +54,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
             side.origin.damage.join("; ")
         );
     }
+    if commit.as_ref().is_some_and(|c| c.is_changed) {
+        output::note(
+            "files of the repository have changes that are in no commit; the baseline says so",
+        );
+    }
     side.origin.commit = commit;
     if args.counts {
         side = side.counts_only();
@@ -87,6 +93,7 @@ impl Args {
                 .clone()
                 .or_else(|| here.as_ref()?.branch.clone()),
             date: self.date.clone().or_else(|| here.as_ref()?.date.clone()),
+            is_changed: here.as_ref().is_some_and(|here| here.is_changed),
         }))
     }
 }

@@ -3,7 +3,7 @@
 use crate::load::baselines::baselines;
 use crate::output::{FormatArg, Stream};
 use crate::pager::PagerArg;
-use crate::{atomic, output, page, progress};
+use crate::{atomic, git, output, page, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_fuse::names::{Chooses, Selector};
 use ompfuse_report::compare::Quantity;
@@ -26,7 +26,7 @@ const FAILED: u8 = 3;
   ompfuse history origin/perf-history:. --html history.html --badge badge.svg
   ompfuse history perf/history --metric time --region 'solve*' --fail-within 5
 
-Exit status: 0 done, 1 it could not be read, 2 wrong usage, 3 something got worse within --fail-within commits.")]
+Exit status: 0 done, 1 a baseline could not be read, 2 wrong usage, 3 something got worse within --fail-within commits.")]
 pub(crate) struct Args {
     /// Print the JSON Schema of --format json
     #[arg(long, exclusive = true)]
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Only these regions: a selector as for --select, without addresses
     #[arg(long, value_name = "S", value_parser = of_builds)]
     region: Option<Selector>,
-    /// Only baselines of this branch
+    /// Only baselines of this branch (default: the one that is checked out, if there are several)
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     }
     let folder = args.folder.as_deref().unwrap_or_default();
     let bar = progress::whole("reading");
-    let all = baselines(folder, bar.progress())?;
+    let (all, is_whole) = baselines(folder, bar.progress())?;
     drop(bar);
     let all = of_branch(all, args.branch.as_deref())?;
     let quantity = args.metric.as_ref().map(|name| name.parse());
@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     }
     match args.fail_within.is_some_and(|n| found.got_worse_within(n)) {
         true => Ok(FAILED),
-        false => Ok(0),
+        false => Ok(u8::from(!is_whole)),
     }
 }
 
@@ -110,15 +110,15 @@ fn of_builds(text: &str) -> Result<Selector, String> {
     Selector::parse(text, Chooses::OfBuilds)
 }
 
-/// Those of a branch, if one is wanted.
+/// Those of a branch: the one that is wanted, else the current one, where there are several.
 fn of_branch(all: Vec<Named>, wanted: Option<&str>) -> Result<Vec<Named>> {
-    let Some(wanted) = wanted else {
-        return Ok(all);
-    };
     let branch = |n: &Named| n.side.origin.commit.as_ref()?.branch.clone();
     let mut known: Vec<String> = all.iter().filter_map(branch).collect();
     known.sort();
     known.dedup();
+    let Some(wanted) = wanted else {
+        return Ok(of_current(all, &known, branch));
+    };
     let found: Vec<Named> = (all.into_iter())
         .filter(|n| branch(n).as_deref() == Some(wanted))
         .collect();
@@ -132,4 +132,30 @@ fn of_branch(all: Vec<Named>, wanted: Option<&str>) -> Result<Vec<Named>> {
             known.join(", ")
         ),
     }
+}
+
+/// Without a wish: those of the current branch, and those that don't say. Whatever is done is said.
+fn of_current(
+    mut all: Vec<Named>,
+    known: &[String],
+    branch: impl Fn(&Named) -> Option<String>,
+) -> Vec<Named> {
+    if known.len() < 2 {
+        return all;
+    }
+    let current = git::branch().filter(|current| known.contains(current));
+    match current {
+        Some(current) => {
+            all.retain(|n| branch(n).is_none_or(|b| b == current));
+            output::note(format_args!(
+                "only baselines of the current branch, {current}; --branch takes another one of {}",
+                known.join(", ")
+            ));
+        }
+        None => output::note(format_args!(
+            "baselines of the branches {} are mixed; --branch takes one",
+            known.join(", ")
+        )),
+    }
+    all
 }

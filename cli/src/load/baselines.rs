@@ -3,6 +3,8 @@
 use super::sides;
 use crate::git;
 use crate::input;
+use crate::one_line;
+use crate::output::note;
 use anyhow::{Context, Result, bail, ensure};
 use ompfuse_progress::Progress;
 use ompfuse_report::history::Named;
@@ -11,9 +13,12 @@ use std::path::Path;
 /// What the names of baselines end with.
 const ENDING: &str = ".json.gz";
 
-/// The baselines in a folder, or in `REVISION:FOLDER`.
-pub(crate) fn baselines(given: &str, progress: Progress<'_>) -> Result<Vec<Named>> {
-    let found = match given.split_once(':') {
+/// The baselines in a folder, or in `REVISION:FOLDER`, and whether all could be read. Those that can't are named.
+///
+/// # Errors
+/// None can be read.
+pub(crate) fn baselines(given: &str, progress: Progress<'_>) -> Result<(Vec<Named>, bool)> {
+    let mut read = match given.split_once(':') {
         _ if Path::new(given).exists() => of_folder(Path::new(given), progress)?,
         Some((revision, folder)) => of_branch(revision, folder, progress)?,
         None => bail!(
@@ -21,13 +26,31 @@ pub(crate) fn baselines(given: &str, progress: Progress<'_>) -> Result<Vec<Named
         ),
     };
     ensure!(
-        !found.is_empty(),
+        !read.is_empty(),
         "cannot read the history: {given} has no baseline, that is no *{ENDING}; `ompfuse baseline RUNS -o FILE{ENDING}` makes one"
     );
-    Ok(found)
+    let is_read = read.iter().any(Result::is_ok);
+    if let Some(at) = read.iter().position(Result::is_err).filter(|_| !is_read) {
+        return read.swap_remove(at).map(|never| (vec![never], true));
+    }
+    let mut found = vec![];
+    let mut is_whole = true;
+    for one in read {
+        match one {
+            Ok(named) => found.push(named),
+            Err(error) => {
+                note(format_args!("left out: {}", one_line(&error)));
+                is_whole = false;
+            }
+        }
+    }
+    Ok((found, is_whole))
 }
 
-fn of_folder(folder: &Path, progress: Progress<'_>) -> Result<Vec<Named>> {
+/// Baselines, or why they can't be read.
+type Read = Vec<Result<Named>>;
+
+fn of_folder(folder: &Path, progress: Progress<'_>) -> Result<Read> {
     let cannot = || format!("cannot read the folder {}", folder.display());
     ensure!(
         folder.is_dir(),
@@ -46,13 +69,13 @@ fn of_folder(folder: &Path, progress: Progress<'_>) -> Result<Vec<Named>> {
     let mut found = vec![];
     for path in &files {
         let shown = path.display().to_string();
-        found.push(named(&shown, &input::map(path)?)?);
+        found.push(input::map(path).and_then(|bytes| named(&shown, &bytes)));
         share.advance(1.0);
     }
     Ok(found)
 }
 
-fn of_branch(revision: &str, folder: &str, progress: Progress<'_>) -> Result<Vec<Named>> {
+fn of_branch(revision: &str, folder: &str, progress: Progress<'_>) -> Result<Read> {
     let cannot = || format!("cannot read {revision}:{folder}");
     let files = git::files(revision, folder).with_context(cannot)?;
     let files: Vec<&String> = files.iter().filter(|f| f.ends_with(ENDING)).collect();
@@ -60,7 +83,7 @@ fn of_branch(revision: &str, folder: &str, progress: Progress<'_>) -> Result<Vec
     let mut found = vec![];
     for path in files {
         let bytes = git::file(revision, path).with_context(cannot)?;
-        found.push(named(&format!("{revision}:{path}"), &bytes)?);
+        found.push(named(&format!("{revision}:{path}"), &bytes));
         share.advance(1.0);
     }
     Ok(found)

@@ -15,6 +15,7 @@ use ompfuse_report::model::Note;
 use ompfuse_report::view::json;
 use ompfuse_report::words;
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The file in a rank's folder that has its summary.
@@ -37,6 +38,42 @@ pub(crate) fn ranks(path: &Path) -> Option<Vec<PathBuf>> {
     folders.retain(|p| p.join(SUMMARY_FILE).is_file() || !runs(p).is_empty());
     folders.sort();
     (!folders.is_empty()).then_some(folders)
+}
+
+/// Whether the folders that seem to be a job's ranks are repetitions: none has left a summary, and all have processes of the same ranks,
+/// or of none.
+pub(crate) fn are_repetitions(folders: &[PathBuf]) -> bool {
+    if folders
+        .iter()
+        .any(|folder| folder.join(SUMMARY_FILE).is_file())
+    {
+        return false;
+    }
+    let of = |folder: &PathBuf| {
+        runs(folder)
+            .iter()
+            .try_fold(BTreeSet::new(), |known, run| with_ranks(known, run))
+    };
+    let mut all = folders.iter().map(of);
+    // One folder is no repetition, but may be the first.
+    let first = all.next().flatten();
+    let is_rank = folders.len() == 1 && first.as_ref().is_some_and(|ranks| !ranks.is_empty());
+    first.is_some() && !is_rank && all.all(|ranks| ranks == first)
+}
+
+/// The ranks of a run's processes beside others'; `None`: it has no process, or one that can't be read.
+fn with_ranks(mut known: BTreeSet<u64>, run: &Path) -> Option<BTreeSet<u64>> {
+    let is_process = |p: &PathBuf| {
+        let name = p.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("process-") && name.ends_with(".json") && !name.ends_with(".end.json")
+    };
+    let mut files = listed(run).ok()?;
+    files.retain(is_process);
+    for file in &files {
+        let header: serde_json::Value = serde_json::from_str(&input::text(file).ok()?).ok()?;
+        known.extend(header.get("mpi_rank").and_then(serde_json::Value::as_u64));
+    }
+    (!files.is_empty()).then_some(known)
 }
 
 /// The runs in a rank's folder.

@@ -2,6 +2,7 @@
 
 use super::{PROFILE_NAME, folder, job, name, runs};
 use crate::input;
+use crate::output::remark;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
@@ -10,6 +11,7 @@ use ompfuse_progress::Progress;
 use ompfuse_report::compare::gather::{Measured, measured};
 use ompfuse_report::compare::side::SIDE_VERSION;
 use ompfuse_report::compare::{Quantity, Side, SideError, side_of};
+use ompfuse_report::words::units::several;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -91,8 +93,20 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             sources.push(Source::Profile(path.clone()));
             continue;
         }
-        if let Some(ranks) = job::ranks(path) {
-            sources.push(Source::Job(path.clone(), ranks));
+        if let Some(folders) = job::ranks(path) {
+            let shown = path.display();
+            let several = several(folders.len() as u64, "folder");
+            if job::are_repetitions(&folders) {
+                remark(format_args!(
+                    "{shown}: {several} of runs, taken for repetitions"
+                ));
+                for folder in &folders {
+                    sources.extend(runs(folder)?.into_iter().map(Source::Run));
+                }
+            } else {
+                remark(format_args!("{shown}: {several} of ranks, taken for a job"));
+                sources.push(Source::Job(path.clone(), folders));
+            }
             continue;
         }
         if path.is_dir() {

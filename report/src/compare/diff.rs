@@ -135,7 +135,7 @@ impl Pair {
     /// instructions, else (of waits) of the executions. The median unit stands for it where that is certain to have changed, and the time is not, or only so far that it
     /// may have changed as much.
     pub fn headline(&self) -> Option<&Change> {
-        headline(&self.changes)
+        headline(&self.changes, self.has_own_units())
     }
 
     /// By how many seconds all threads' time is more on B.
@@ -143,10 +143,35 @@ impl Pair {
         self.get(&Quantity::Time)?.difference()
     }
 
-    /// Whether something is certain to have changed.
+    /// Whether something is certain to have changed. How many units the runtime makes of a loop's iterations depends on compiler, runtime
+    /// and moment, with most schedules: that is no change of the program, and a schedule is one.
     pub fn is_changed(&self) -> bool {
         let has_slow_unit = self.unit.as_ref().is_some_and(|u| u.is_certain);
-        has_slow_unit || self.changes.iter().any(|c| c.finding == Finding::Changed)
+        let is_told = |c: &Change| !c.quantity.is_of_units() || self.has_own_units();
+        let mut changed = self
+            .changes
+            .iter()
+            .filter(|c| c.finding == Finding::Changed);
+        has_slow_unit || self.has_other_schedule() || changed.any(is_told)
+    }
+
+    /// Whether something differs for certain, be it no change of the program.
+    pub fn differs(&self) -> bool {
+        self.is_changed() || self.changes.iter().any(|c| c.finding == Finding::Changed)
+    }
+
+    /// Whether the source's schedule differs. gcc makes `static` of `auto`.
+    fn has_other_schedule(&self) -> bool {
+        let is_auto = |s: &Option<String>| s.as_deref() == Some("auto");
+        (self.schedules.as_ref()).is_some_and(|both| !both.iter().any(is_auto))
+    }
+
+    /// Whether the source, the input and the number of threads tell how its work is divided, or nothing says that it was divided otherwise.
+    fn has_own_units(&self) -> bool {
+        let is_free = |key: &RegionKey| key.schedule.as_ref().is_some_and(|s| s != "static");
+        let mut keys = self.a.iter().chain(&self.b);
+        let is_changed = |c: &Change| c.finding == Finding::Changed;
+        !keys.any(is_free) || !self.get(&Quantity::Units).is_some_and(is_changed)
     }
 }
 
@@ -164,7 +189,7 @@ impl Diff {
     /// The change that stands for the program: of the wall time where both sides have it, else of the threads' time, else of the
     /// instructions.
     pub fn headline(&self) -> Option<&Change> {
-        headline(&self.total)
+        headline(&self.total, true)
     }
 }
 
@@ -186,7 +211,7 @@ pub enum Basis {
     Line,
     /// Source file, function, construct and the order in it; lines differ.
     Order,
-    /// Function, construct and the order in it; no lines are known.
+    /// Function, construct and the order in it, in another file.
     Function,
     /// Names of the functions that called it.
     Callers,

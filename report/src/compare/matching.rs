@@ -1,12 +1,13 @@
 //! Which regions of two builds are the same construct of the source.
 //!
 //! From the most to the least certain sign: the address in the same build; file, line, construct and the order in the function
-//! (`source`); the callers (`callers`); the units' places in the tree of regions, the parent, and behaviour (`tree`). What no sign tells
-//! apart is a group. Waits tell nothing of other regions and come last (`waits`).
+//! (`source`); the function in another file (`moved`); the callers (`callers`); the units' places in the tree of regions, the parent,
+//! and behaviour (`tree`). What no sign tells apart is a group. Waits tell nothing of other regions and come last (`waits`).
 //! Rather unmatched than wrong: where two answers are about as good there is none.
 
 mod align;
 mod callers;
+mod moved;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -191,6 +191,9 @@ pub struct Commit {
     /// When it was committed, after RFC 3339; absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
+    /// Whether files of the repository had changes that were in no commit.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_changed: bool,
 }
 
 /// Constructs without a probe.

@@ -61,10 +61,11 @@ pub(super) fn groups<'a>(baselines: &[&'a Named]) -> Vec<Group<'a>> {
 /// Sorted baselines by commit. What has no commit is one of its own.
 pub(super) fn points<'a>(baselines: &[&'a Named]) -> Vec<Commit<'a>> {
     let mut found: Vec<Commit<'_>> = vec![];
-    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut known: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     for (at, baseline) in baselines.iter().enumerate() {
-        let hash = baseline.side.origin.commit.as_ref().map(|c| &*c.hash);
-        match hash.and_then(|hash| known.get(hash).copied()) {
+        let commit = baseline.side.origin.commit.as_ref();
+        let hash = commit.map(|c| (&*c.hash, c.is_changed));
+        match hash.and_then(|hash| known.get(&hash).copied()) {
             Some(point) => {
                 found[point].at.push(at);
                 found[point].of.push(baseline);
@@ -122,6 +123,7 @@ impl Commit<'_> {
             commit: commit.map(|c| c.hash.clone()),
             branch: commit.and_then(|c| c.branch.clone()),
             date: commit.and_then(|c| c.date.clone()),
+            is_changed: commit.is_some_and(|c| c.is_changed),
             runs: self.of.iter().map(|n| n.side.origin.runs).sum(),
         }
     }

@@ -10,11 +10,14 @@
 //! correlation up to 0.7. They grow with the correlation that the series seems to have without a step. A few values can't tell a
 //! step from correlated noise: with less than [`FEWEST`] there is no answer.
 //!
+//! Each step must also stand out of what its own levels vary ([`spread`]), since noise changes.
+//!
 //! Values that differ from all their neighbours, up to three in a row, are taken out of the way first
 //! ([`lone`]): a machine that was busy is no step, however large.
 
 mod lone;
 mod model;
+mod spread;
 #[cfg(test)]
 mod tests;
 
@@ -82,13 +85,18 @@ pub(super) fn steps(values: &[f64], level: f64) -> Option<Steps> {
         return None;
     }
     let skipped = values.len().saturating_sub(MOST);
-    let (values, lone) = lone::without(&values[skipped..]);
+    let raw = &values[skipped..];
+    let (values, lone) = lone::without(raw);
     let mut at: Vec<usize> = vec![];
     while let Some(more) = more(&values, &at, level) {
         at.extend(more);
         at.sort_unstable();
     }
     settle(&values, &mut at);
+    while let Some(weakest) = spread::weakest(raw, &values, &at, level) {
+        at.remove(weakest);
+        settle(&values, &mut at);
+    }
     let model = Model::new(&values, &at);
     let (deviation, correlation) = (model.deviation(), model.likelihood().1);
     let one = |&step: &usize| {
@@ -150,15 +158,15 @@ fn limits(n: usize, correlation: f64, level: f64) -> [f64; 2] {
 /// The smallest step that the newest five values show in 95 % of all cases, in standard deviations: by number of values, and with
 /// correlations of 0, 0.2, 0.4 and 0.6.
 const SMALLEST: [(f64, [f64; 4]); 9] = [
-    (10.0, [10.4, 10.0, 9.3, 8.0]),
-    (12.0, [8.9, 9.2, 8.3, 7.1]),
-    (15.0, [8.4, 8.2, 7.7, 6.6]),
-    (20.0, [6.6, 6.9, 6.6, 6.0]),
-    (30.0, [4.7, 5.3, 5.6, 5.3]),
-    (40.0, [3.7, 4.8, 5.1, 4.9]),
-    (60.0, [3.0, 3.8, 4.5, 4.6]),
-    (100.0, [2.6, 3.3, 3.9, 4.3]),
-    (200.0, [2.5, 3.1, 3.6, 4.0]),
+    (10.0, [11.1, 10.6, 10.8, 10.5]),
+    (12.0, [8.8, 9.0, 9.9, 9.9]),
+    (15.0, [7.8, 8.4, 8.7, 9.3]),
+    (20.0, [6.8, 7.2, 7.5, 8.8]),
+    (30.0, [4.7, 6.0, 6.9, 8.2]),
+    (40.0, [4.4, 5.1, 6.3, 7.5]),
+    (60.0, [4.4, 5.3, 6.6, 7.8]),
+    (100.0, [4.4, 5.4, 6.9, 8.1]),
+    (200.0, [4.5, 5.6, 6.8, 7.8]),
 ];
 
 /// The same for any number of values, correlation and level; `None` if nothing is known of that.

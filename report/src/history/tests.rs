@@ -15,6 +15,7 @@ fn baseline(n: usize, total: &[(Quantity, &[f64])]) -> Named {
         hash: format!("c{n}"),
         branch: None,
         date: Some(format!("2026-10-{:02}T00:00:00Z", n + 1)),
+        is_changed: false,
     });
     Named {
         name: format!("c{n}"),

@@ -47,9 +47,9 @@ impl Default for Options {
 /// The regions that are listed, and how many more there are: those that are certain to have changed; where noise is unknown, those
 /// that differ most.
 fn listed<'d>(diff: &'d Diff, options: &Options) -> (Vec<&'d Pair>, usize) {
-    let certain: Vec<&Pair> = diff.pairs.iter().filter(|p| p.is_changed()).collect();
+    let certain: Vec<&Pair> = diff.pairs.iter().filter(|p| p.differs()).collect();
     let unknown = |p: &&Pair| {
-        !p.is_changed()
+        !p.differs()
             && p.is_tested
             && p.headline()
                 .is_some_and(|c| c.finding == Finding::NoiseUnknown)

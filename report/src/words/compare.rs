@@ -8,7 +8,8 @@ pub(crate) use causes::causes;
 pub(crate) use conditions::condition;
 pub(crate) use lone::{lone, only_in};
 
-use super::units::{count, percent, seconds};
+use super::estimates::visible;
+use super::units::{count, factor, percent, seconds};
 use crate::compare::cause::{Main, main_change};
 use crate::compare::diff::Lone;
 use crate::compare::side::Unit;
@@ -24,8 +25,10 @@ pub(crate) fn signed(change: f64, unit: Unit) -> String {
         v => format!("{v:.1}"),
     };
     match unit {
+        Unit::Share if change.abs() >= 9.995 => format!("{sign}{}", factor(change.abs())),
         Unit::Share => format!("{sign}{} points", digits(100.0 * change)),
         // "+45600 %" tells less than "457 times as much".
+        _ if change >= 998.5 => "over 1000 times".to_owned(),
         _ if change >= 9.995 => format!("{} times", digits(change + 1.0)),
         _ => format!("{sign}{}%", digits(100.0 * change)),
     }
@@ -166,7 +169,7 @@ pub(crate) fn basis(pair: &Pair) -> String {
         Basis::Address => "address in the same build",
         Basis::Line => "source line",
         Basis::Order => "order in the function",
-        Basis::Function => "function",
+        Basis::Function => "its function, in another file",
         Basis::Callers => "its callers",
         Basis::Units => "the places of its units",
         Basis::Tree => "its parallel region",
@@ -232,7 +235,7 @@ pub fn verdict(diff: &Diff) -> String {
 }
 
 /// `turns`: pairs of runs that it was compared by.
-fn of_program(change: &Change, turns: Option<u32>) -> String {
+pub(super) fn of_program(change: &Change, turns: Option<u32>) -> String {
     let by = change.change.unwrap_or(0.0);
     let size = signed(by.abs(), change.quantity.unit());
     let size = size.trim_start_matches('+');
@@ -258,21 +261,25 @@ fn of_program(change: &Change, turns: Option<u32>) -> String {
         Finding::Equal => format!("{} equal on both sides.", was(&change.quantity)),
         Finding::NotSeen { could_see } => {
             let what = quantity(&change.quantity);
-            let size = could_see.filter(|size| *size < LARGEST_SEEN);
-            let size = size.map(|size| signed(size, Unit::Count));
             let pairs = turns.map_or_else(String::new, |n| format!(" in {n} pairs"));
-            let seen = format!("No difference of {what} was seen{pairs}");
-            match size.as_deref().map(|s| s.trim_start_matches('+')) {
-                Some(size) => format!("{seen}; one of {size} would have been."),
-                None => format!("{seen}, and only a very large one would have been."),
+            match visible(could_see, Unit::Count) {
+                Some(size) if size == NOTHING => {
+                    format!("{} equal on both sides{pairs}.", was(&change.quantity))
+                }
+                Some(size) => {
+                    format!(
+                        "No difference of {what} was seen{pairs}; one of {size} would have been."
+                    )
+                }
+                None => format!("A difference of {what} can't be seen with this noise{pairs}."),
             }
         }
         _ => format!("{compared}), but with one run on a side that may be noise."),
     }
 }
 
-/// Changes from this size on help nobody who asks what would have been seen.
-const LARGEST_SEEN: f64 = 9.0;
+/// A size that is nothing to a reader.
+const NOTHING: &str = "0.00%";
 
 fn was(quantity: &Quantity) -> &'static str {
     match quantity {

@@ -1,6 +1,7 @@
 //! What is said of `--fail-on` expressions.
 
-use super::compare::{changed, kind_in_sentence, most, place, quantity, signed, value};
+use super::compare::{changed, kind_in_sentence, most, place, quantity, value};
+use super::estimates::{MOST_RUNS, visible};
 use super::similar::did_you_mean;
 use crate::compare::gate::{Doubt, Hit, Outcome, Problem, Verdict};
 use crate::compare::{Change, Diff, Finding, Quantity};
@@ -40,20 +41,23 @@ pub fn outcome_word(outcome: &Outcome) -> &'static str {
 
 /// What can be seen in spite of noise, and what would help.
 fn doubt(doubt: &Doubt) -> String {
-    let unit = doubt.quantity.unit();
-    let seen = doubt.could_see.map_or_else(
-        || "no change would be seen".to_owned(),
-        |visible| format!("only {} or more would be seen", signed(visible, unit)),
-    );
+    let (at, what) = (at_place(doubt.region.as_ref()), quantity(&doubt.quantity));
     let help = match doubt.runs_needed {
-        Some(runs) => format!("{runs} runs on each side would do"),
+        Some(runs) if runs <= MOST_RUNS => format!("{runs} runs on each side would do"),
+        Some(_) => format!("{MOST_RUNS} runs on each side would not do"),
         None => "record more runs".to_owned(),
     };
-    format!(
-        "{}: {} varies so much from run to run that {seen}; {help}",
-        at_place(doubt.region.as_ref()),
-        quantity(&doubt.quantity)
-    )
+    let sign = if doubt.could_see < Some(0.0) {
+        "-"
+    } else {
+        "+"
+    };
+    match visible(doubt.could_see.map(f64::abs), doubt.quantity.unit()) {
+        Some(size) => format!(
+            "{at}: {what} varies so much from run to run that only {sign}{size} or more would be seen; {help}"
+        ),
+        None => format!("{at}: a change of {what} can't be seen with this noise; {help}"),
+    }
 }
 
 /// A region in a sentence, or the program.

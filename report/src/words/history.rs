@@ -1,6 +1,7 @@
 //! What is said of a program over its commits.
 
 use super::compare::{self, signed};
+use super::estimates::visible;
 use super::units::percent;
 use crate::compare::Machine;
 use crate::compare::side::Unit;
@@ -13,10 +14,13 @@ const SHORT: usize = 7;
 /// Series that the verdict speaks of.
 const SERIES: usize = 4;
 
-/// A commit as people name it: the beginning of its hash, or its baseline's file.
+/// A commit as people name it: the beginning of its hash, with a plus if there were other changes, or its baseline's file.
 pub(crate) fn commit(point: &Point) -> String {
     match &point.commit {
-        Some(hash) => hash.chars().take(SHORT).collect(),
+        Some(hash) => {
+            let short: String = hash.chars().take(SHORT).collect();
+            if point.is_changed { short + "+" } else { short }
+        }
         None => point.name.clone(),
     }
 }
@@ -127,10 +131,11 @@ pub(crate) fn curve_verdict(series: &Series, curve: &Curve) -> String {
             commits(known)
         ),
         Basis::Tested(noise) => {
-            let seen = noise.smallest.map_or_else(
-                || "; the noise of neighbouring commits is so alike that no step is certain to be seen".to_owned(),
-                |s| format!("; a step of {} in the last five would be seen", percent(s)),
-            );
+            let seen = match (noise.smallest, visible(noise.smallest, Unit::Count)) {
+                (None, _) => "; the noise of neighbouring commits is so alike that no step is certain to be seen".to_owned(),
+                (_, None) => "; no step can be seen with this noise".to_owned(),
+                (_, Some(size)) => format!("; a step of {size} in the last five would be seen"),
+            };
             format!("no change in {}{seen}", commits(known))
         }
     }
@@ -297,6 +302,22 @@ fn values(n: usize, one: &str) -> String {
     }
 }
 
+/// The change to tell of where the program's time has none: one for the worse, and the newest of them.
+fn most_telling(history: &History) -> Option<(&Series, &Curve, &ChangePoint)> {
+    let curves = history
+        .series
+        .iter()
+        .flat_map(|s| s.curves.iter().map(move |c| (s, c)));
+    let all = curves.flat_map(|(s, c)| c.changes.iter().map(move |change| (s, c, change)));
+    let told = all.filter(|(.., change)| change.is_worse.is_some());
+    told.max_by_key(|(s, _, change)| {
+        (
+            change.is_worse,
+            std::cmp::Reverse(s.commits.len() as u32 - change.at),
+        )
+    })
+}
+
 /// The text of a badge, and whether it is good news (`None`: not known).
 pub(crate) fn badge(history: &History) -> (String, Option<bool>) {
     let mut all = history.series.iter();
@@ -321,6 +342,12 @@ pub(crate) fn badge(history: &History) -> (String, Option<bool>) {
         }
         None if curve.basis == Basis::TooFew => ("too few commits".to_owned(), None),
         None => {
+            if let Some((series, curve, change)) = most_telling(history) {
+                let (size, at) = (change_size(curve, change), change.at as usize);
+                let since = series.commits.get(at).map_or(String::new(), commit);
+                let text = format!("{}: {size} since {since}", curve_name(curve));
+                return (text, Some(change.is_worse != Some(true)));
+            }
             let known = curve.values.iter().flatten().count();
             (format!("no change in {}", commits(known)), Some(true))
         }

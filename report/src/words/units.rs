@@ -46,10 +46,24 @@ pub fn mean(value: f64) -> String {
     }
 }
 
-/// A share from 0 to 1 as percent.
+/// A share from 0 to 1 as percent. Ten times the whole and more is a factor: `×504`.
 pub fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
+    match share {
+        s if s >= 9.995 => factor(s),
+        s => format!("{:.1}%", s * 100.0),
+    }
 }
+
+/// A factor from 1 on: `×504`, and no number where that is beyond what anybody compares.
+pub fn factor(times: f64) -> String {
+    match times {
+        t if t >= MOST_TIMES => "more than ×1000".to_owned(),
+        t => format!("×{}", three_digits(t)),
+    }
+}
+
+/// Larger factors tell no more than this one.
+const MOST_TIMES: f64 = 999.5;
 
 /// A number of bytes with a fitting unit: `800 B`, `12 kB`, `3.4 GB`.
 pub fn bytes(bytes: u64) -> String {

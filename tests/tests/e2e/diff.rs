@@ -2,6 +2,8 @@
 
 mod explained;
 mod kinship;
+mod moved;
+mod repetitions;
 mod turns;
 mod waits;
 

@@ -143,7 +143,7 @@ fn commits(
     for n in 0..number {
         let commit = json!({
             "hash": format!("{n:02}aaaaaaaaaa"),
-            "branch": if n % 2 == 0 { "main" } else { "next" },
+            "branch": "main",
             "date": format!("2026-10-{:02}T12:00:00Z", n + 1),
         });
         side["origin"]["commit"] = commit;
@@ -251,10 +251,109 @@ fn machines_and_inputs_are_kept_apart() {
         text.contains("2 machines: times of different machines can't be compared"),
         "{text}"
     );
-    let main = run(&folder, &["history", "mixed", "--branch", "main"])
-        .ok("history")
-        .text();
-    assert!(!main.contains("2 machines"), "{main}");
+}
+
+/// Changes the baseline of a commit.
+fn edit(at: &Path, n: usize, change: &dyn Fn(&mut Value)) {
+    let file = at.join(format!("{}.json.gz", 100 - n));
+    let mut side = unpacked(&file);
+    change(&mut side);
+    packed(&file, &side);
+}
+
+#[test]
+fn branches_are_not_mixed() {
+    let Some(folder) = recorded() else { return };
+    let at = commits(&folder, "two", 24, &|n| 1.0 + (n % 2) as f64);
+    for n in (1..24).step_by(2) {
+        edit(&at, n, &|side| {
+            side["origin"]["commit"]["branch"] = "next".into();
+        });
+    }
+    let own = run(&folder, &["history", "two"]).ok("history");
+    assert!(own.text().contains("no change in 12 commits"), "{own:?}");
+    let said =
+        "only baselines of the current branch, main; --branch takes another one of main, next";
+    assert!(own.errors().contains(said), "{own:?}");
+    let next = run(&folder, &["history", "two", "--branch", "next"]).ok("history");
+    assert!(next.text().contains("no change in 12 commits"), "{next:?}");
+    assert_eq!(next.errors(), "");
+    std::fs::remove_dir_all(folder.path().join(".git")).expect("the folder is ours");
+    let mixed = run(&folder, &["history", "two"]).ok("history");
+    let said = "baselines of the branches main, next are mixed; --branch takes one";
+    assert!(mixed.errors().contains(said), "{mixed:?}");
+}
+
+#[test]
+fn what_is_damaged_or_foreign_is_named_and_left_out() {
+    let Some(folder) = recorded() else { return };
+    let at = commits(&folder, "some", 12, &|n| 1.0 + 0.01 * noise(n));
+    let whole = std::fs::read(at.join("90.json.gz")).expect("it was written");
+    std::fs::write(at.join("damaged.json.gz"), &whole[..whole.len() / 2]).expect("room");
+    packed(&at.join("foreign.json.gz"), &json!({"what": "else"}));
+    let shown = run(&folder, &["history", "some"]);
+    assert_eq!(shown.status, 1, "{shown:?}");
+    assert!(
+        shown.text().contains("no change in 12 commits"),
+        "{shown:?}"
+    );
+    let errors = shown.errors();
+    for name in ["some/damaged.json.gz", "some/foreign.json.gz"] {
+        assert!(
+            errors
+                .lines()
+                .any(|l| l.contains("left out: ") && l.contains(name)),
+            "{errors}"
+        );
+    }
+    assert_eq!(errors.lines().count(), 2, "{errors}");
+}
+
+#[test]
+fn the_badge_tells_what_the_list_tells() {
+    let Some(folder) = recorded() else { return };
+    let at = commits(&folder, "inside", 30, &|n| 1.0 + 0.01 * noise(n));
+    for n in 0..30 {
+        edit(&at, n, &|side| {
+            let regions = side["regions"].as_array_mut().expect("a list");
+            let parallel = regions
+                .iter_mut()
+                .find(|r| r["key"]["construct"] == "parallel");
+            let wall = (0.5 + 0.005 * noise(n + 100)) * if n < 20 { 1.0 } else { 1.27 };
+            let parallel = parallel.expect("a parallel region");
+            parallel["values"]["wall"] = json!([3, wall.ln(), 0.01]);
+            parallel["share"] = json!(0.5);
+        });
+    }
+    let shown = run(&folder, &["history", "inside", "--badge", "badge.svg"]).ok("history");
+    assert!(shown.text().contains("parallel one.c:"), "{shown:?}");
+    let badge = std::fs::read_to_string(folder.path().join("badge.svg")).expect("a badge");
+    assert!(
+        badge.contains("since 20aaaaa") && badge.contains("parallel one.c:"),
+        "{badge}"
+    );
+}
+
+#[test]
+fn uncommitted_changes_are_marked() {
+    let Some(folder) = recorded() else { return };
+    std::fs::write(folder.path().join("one.c"), format!("{SOURCE}\n")).expect("room");
+    let made = run(&folder, &["baseline", "runs", "-o", "h/b.json.gz"]);
+    assert_ne!(made.status, 0, "{made:?}");
+    std::fs::create_dir(folder.path().join("h")).expect("the folder is ours");
+    let made = run(&folder, &["baseline", "runs", "-o", "h/b.json.gz"]).ok("baseline");
+    assert!(
+        made.errors().contains("changes that are in no commit"),
+        "{made:?}"
+    );
+    let file = unpacked(&folder.path().join("h/b.json.gz"));
+    assert_eq!(file["origin"]["commit"]["is_changed"], true);
+    let found = run(&folder, &["history", "h", "--format", "json"]).ok("history");
+    let found: Value = serde_json::from_slice(&found.stdout).expect("JSON");
+    assert_eq!(
+        found["series"][0]["commits"][0]["is_changed"], true,
+        "{found}"
+    );
 }
 
 #[test]
@@ -285,8 +384,12 @@ fn what_is_no_history_is_refused_in_one_line() {
             "the baselines have no 'nonsense'",
         ),
         (
+            &["good", "--metric", "load-balanc"],
+            "(did you mean load-balance?)",
+        ),
+        (
             &["good", "--branch", "x"],
-            "cannot show branch x: the baselines are of main, next",
+            "cannot show branch x: the baselines are of main",
         ),
         (
             &["good", "--html", "nowhere/x.html"],

@@ -5,7 +5,7 @@
 //! is unchanged. There, a line of which a compiler made more copies than the other one (inlined, unrolled, cloned) is one region.
 
 use super::align::align;
-use super::{SideRegion, Work, agree, places_agree, sums_agree};
+use super::{SideRegion, Work, agree, moved, places_agree, sums_agree};
 use crate::compare::diff::{Basis, Confidence};
 use ompfuse_format::Construct;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ const TOLERANCE: u32 = 3;
 /// Pairs of a list's regions that are looked at; of longer lists only lines tell.
 const LARGEST: usize = 4_000_000;
 /// The best alignment must be better than all others by this much.
-const MARGIN: f64 = 0.45;
+pub(super) const MARGIN: f64 = 0.45;
 
 /// Regions of one file, kind, and function on each side.
 type Lists = BTreeMap<(usize, Construct, Option<String>, Option<String>), [Vec<usize>; 2]>;
@@ -57,6 +57,7 @@ pub(super) fn run(work: &mut Work<'_>) {
             }
         }
     }
+    moved::run(work, &files);
 }
 
 /// Constructs of one line of an unchanged file, of which one side has more.
@@ -237,7 +238,7 @@ fn line_distance(a: &SideRegion, b: &SideRegion) -> u32 {
 }
 
 /// The source files of both sides, by number.
-struct Files {
+pub(super) struct Files {
     /// By side and path.
     known: [BTreeMap<String, usize>; 2],
     /// Those whose lines are the same on both sides.
@@ -284,7 +285,7 @@ impl Files {
         files
     }
 
-    fn id(&self, side: usize, region: &SideRegion) -> Option<usize> {
+    pub(super) fn id(&self, side: usize, region: &SideRegion) -> Option<usize> {
         self.known[side].get(region.key.file.as_ref()?).copied()
     }
 

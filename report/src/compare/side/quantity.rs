@@ -117,6 +117,19 @@ impl Quantity {
         }
     }
 
+    /// Whether it is a number of units, or of one of them.
+    pub(crate) fn is_of_units(&self) -> bool {
+        matches!(
+            self,
+            Quantity::Units
+                | Quantity::MaxUnit
+                | Quantity::MeanUnit
+                | Quantity::MedianUnit
+                | Quantity::DisturbedUnits
+                | Quantity::EventPerUnit(_)
+        )
+    }
+
     /// Whether it is one of the account's efficiencies, from 0 to 1.
     pub fn is_efficiency(&self) -> bool {
         matches!(

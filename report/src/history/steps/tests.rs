@@ -80,6 +80,68 @@ fn it_is_one_in_a_hundred_whatever_the_length_and_the_correlation() {
     }
 }
 
+/// How the noise of a series of `n` values changes: the deviation of a value, and whether a slower machine had it.
+type Changing = fn(&mut Noise, usize, usize) -> f64;
+
+/// Noise that grows from 2 to 20 % and shrinks, evenly or at once; and 30 % of commits on a runner that is 25 % slower.
+const CHANGING: [(&str, Changing); 6] = [
+    ("grows evenly", |noise, at, n| {
+        noise.normal() * (0.02 + 0.18 * at as f64 / n as f64)
+    }),
+    ("grows by factors", |noise, at, n| {
+        noise.normal() * 0.02 * 10f64.powf(at as f64 / n as f64)
+    }),
+    ("grows at half", |noise, at, n| {
+        noise.normal() * if 2 * at < n { 0.02 } else { 0.2 }
+    }),
+    ("grows late", |noise, at, n| {
+        noise.normal() * if 5 * at < 4 * n { 0.02 } else { 0.2 }
+    }),
+    ("shrinks", |noise, at, n| {
+        noise.normal() * (0.2 - 0.18 * at as f64 / n as f64)
+    }),
+    ("slower runner", |noise, _, _| {
+        let slower = if noise.uniform() < 0.3 {
+            1.25f64.ln()
+        } else {
+            0.0
+        };
+        noise.normal() * 0.03 + slower
+    }),
+];
+
+#[test]
+fn noise_that_changes_is_no_step() {
+    const SERIES: usize = 1000;
+    let mut noise = Noise(64);
+    for (name, value) in CHANGING {
+        for n in [16, 40] {
+            let mut series = || {
+                (0..n)
+                    .map(|at| value(&mut noise, at, n))
+                    .collect::<Vec<f64>>()
+            };
+            let is_alarm =
+                |values: Vec<f64>| steps(&values, LEVEL).is_some_and(|s| !s.steps.is_empty());
+            let found = (0..SERIES).filter(|_| is_alarm(series())).count() as f64;
+            // The upper end of the share's interval (95 %) is 3 %.
+            assert!(found <= 20.0, "{name}, {n} values: {found} of {SERIES}");
+        }
+    }
+}
+
+/// Steps of 10 % in noise of 5 % a run, of five runs a commit, and of one.
+#[test]
+fn steps_in_more_noise_are_found_within_ten_commits() {
+    let step = 1.1f64.ln() / 0.05;
+    let five_runs = found(40, step * 5f64.sqrt(), 10, 200);
+    let one_run = found(110, step, 10, 60);
+    assert!(
+        five_runs >= 0.95 && one_run >= 0.85,
+        "{five_runs} {one_run}"
+    );
+}
+
 /// The share of series in which the step is found, and placed at most five values beside.
 fn found(n: usize, size: f64, back: usize, series: usize) -> f64 {
     let mut noise = Noise(7);
@@ -102,9 +164,9 @@ fn steps_are_found_as_documented() {
         found(60, one_run, 8, 60),
         found(30, one_run, 5, 150),
     ];
-    assert!(shares[0] >= 0.95 && shares[1] >= 0.93, "{shares:?}");
+    assert!(shares[0] >= 0.95 && shares[1] >= 0.88, "{shares:?}");
     // What the documentation says can't be had.
-    assert!((0.4..0.65).contains(&shares[2]), "{shares:?}");
+    assert!((0.3..0.55).contains(&shares[2]), "{shares:?}");
 }
 
 #[test]

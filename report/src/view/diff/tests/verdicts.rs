@@ -201,3 +201,45 @@ fn a_unit_that_is_slower_in_every_run_is_told_first_where_it_stands_out() {
         "{causes:?}"
     );
 }
+
+#[test]
+fn how_a_schedule_divides_a_loop_is_a_row_and_a_schedule_is_a_headline() {
+    let compared = |schedule: &str| {
+        let (a, _) = sides();
+        let mut b = a.clone();
+        put(&mut b.regions[1].values, Quantity::Units, &[1000.0; 5]);
+        let mut diff = made_up(&a, &b);
+        (diff.only_a, diff.only_b) = (vec![], vec![]);
+        for pair in &mut diff.pairs {
+            pair.schedules = None;
+            for key in pair.a.iter_mut().chain(&mut pair.b) {
+                key.schedule = Some(schedule.to_owned());
+            }
+        }
+        diff
+    };
+    for schedule in ["dynamic", "guided", "auto", "static,", "dynamic,8"] {
+        let mut diff = compared(schedule);
+        let verdict = crate::words::verdict(&diff);
+        assert!(
+            verdict.ends_with("No region is certain to have changed."),
+            "{verdict}"
+        );
+        let shown = text(&diff, &[], &Options::default());
+        assert!(
+            shown.contains("its work is in 1000 units, was in 500"),
+            "{shown}"
+        );
+        assert!(!github(&diff, &[], &Options::default()).contains("::warning"));
+        diff.pairs[0].schedules = Some([Some("static".to_owned()), Some(schedule.to_owned())]);
+        let verdict = crate::words::verdict(&diff);
+        assert_eq!(
+            verdict.contains("was static"),
+            schedule != "auto",
+            "{verdict}"
+        );
+    }
+    // Threads alone divide this one: other units are another program.
+    let verdict = crate::words::verdict(&compared("static"));
+    assert!(verdict.contains("1000 units, was in 500"), "{verdict}");
+}

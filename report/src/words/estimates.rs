@@ -1,0 +1,104 @@
+//! What would have been seen, and how many runs it takes: as far as a number helps.
+
+use super::compare::signed;
+use crate::compare::side::Unit;
+
+/// From this size on, ten times as much, an estimate helps nobody who asks what would have been seen.
+const LARGEST_SEEN: f64 = 9.0;
+
+/// Nobody records more runs.
+pub(super) const MOST_RUNS: u32 = 100;
+
+/// The size of a change that would be seen, without a sign; `None`: none that is worth a number.
+pub(super) fn visible(size: Option<f64>, unit: Unit) -> Option<String> {
+    let size = size.filter(|s| s.is_finite() && *s < LARGEST_SEEN)?;
+    Some(signed(size, unit).trim_start_matches('+').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::gate::{Doubt, Outcome, Verdict};
+    use crate::compare::{Change, Finding, Quantity};
+    use crate::words::{compare, gates, units};
+    use proptest::prelude::*;
+
+    /// Numbers in a sentence that are estimates: at most three digits that tell, and none above 1,000.
+    fn is_readable(sentence: &str) -> bool {
+        let numbers = sentence.split(|c: char| !(c.is_ascii_digit() || c == '.'));
+        numbers
+            .filter(|n| n.chars().any(|c| c.is_ascii_digit()))
+            .all(|number| {
+                let number = number.trim_end_matches('.');
+                let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+                let telling = digits.trim_start_matches('0');
+                let whole = number.parse::<f64>().is_ok_and(|n| n <= 1000.0);
+                // Zeros behind three digits tell nothing.
+                whole && (telling.len() <= 3 || telling == "1000")
+            })
+    }
+
+    /// From far below anything that is shown to far above.
+    fn sizes() -> impl Strategy<Value = f64> {
+        (-12.0..12.0f64).prop_map(|power| 10f64.powf(power))
+    }
+
+    proptest! {
+        #[test]
+        fn estimates_have_three_digits_and_no_absurd_factor(
+            size in sizes(),
+            runs in 2u32..70_000,
+            is_less in any::<bool>(),
+            quantity in prop_oneof![Just(Quantity::Wall), Just(Quantity::Imbalance), Just(Quantity::Units)],
+        ) {
+            let could_see = Some(if is_less { -size.min(0.9999) } else { size });
+            let doubt = Doubt {
+                region: None,
+                quantity: quantity.clone(),
+                change: None,
+                could_see,
+                runs_needed: Some(runs),
+            };
+            let outcome = Outcome {
+                expression: String::new(),
+                verdict: Verdict::Undecided { doubts: vec![doubt] },
+            };
+            let mut sentences = vec![gates::outcome(&outcome)];
+            let change = |finding, change| Change {
+                quantity: quantity.clone(),
+                a: None,
+                b: None,
+                change: Some(change),
+                interval: None,
+                p: None,
+                finding,
+                runs_needed: None,
+                is_modelled: false,
+            };
+            let unseen = change(Finding::NotSeen { could_see: Some(size) }, 0.0);
+            sentences.push(compare::of_program(&unseen, None).replace("(- -> -)", ""));
+            sentences.push(compare::changed(&change(Finding::Changed, size)));
+            sentences.push(units::factor(size.max(1.0)));
+            for sentence in sentences {
+                prop_assert!(is_readable(&sentence), "{sentence}");
+                prop_assert!(!sentence.contains("of 0.00%"), "{sentence}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_has_no_number() {
+        assert_eq!(visible(Some(0.25), Unit::Count).as_deref(), Some("25.0%"));
+        for size in [
+            None,
+            Some(392_183_524.0),
+            Some(f64::INFINITY),
+            Some(f64::NAN),
+        ] {
+            assert_eq!(visible(size, Unit::Count), None);
+        }
+        assert_eq!(units::percent(503.63), "×504");
+        assert_eq!(units::percent(0.5), "50.0%");
+        assert!(!is_readable("one of 1788 runs") && is_readable("over 1000 times, 0.01%"));
+    }
+}
