@@ -17,6 +17,7 @@ mod input;
 mod interrupt;
 mod launch;
 mod libraries;
+mod lines;
 mod load;
 mod loader;
 mod memory;

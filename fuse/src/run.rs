@@ -16,6 +16,7 @@ pub(crate) mod nodes;
 mod open;
 mod order;
 mod parts;
+pub(crate) mod places;
 mod processes;
 mod read;
 pub(crate) mod rows;

@@ -10,10 +10,9 @@
 
 mod attribute;
 mod collected;
-mod places;
 #[cfg(test)]
 mod tests;
 
+pub use crate::run::places::{Code, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
 pub use attribute::{LineSum, Lines, RegionLines, lines};
 pub use collected::{Collected, OfFile, SampleAt, UnreadableSamples};
-pub use places::{Code, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};

@@ -12,7 +12,7 @@ use crate::output::{Stream, Usage};
 use crate::page::{PageArgs, Records};
 use crate::pager::PagerArg;
 use crate::select::Selector;
-use crate::{atomic, load, memory, output, progress, recording};
+use crate::{atomic, lines, load, memory, output, progress, recording};
 use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ompfuse_format::site::SiteInfo;
@@ -279,7 +279,7 @@ fn lines(inputs: &[PathBuf], wanted: Option<&Selector>, args: &Args) -> Result<(
         return Err(Usage("--lines is about one run, several are given".to_owned()).into());
     };
     let bar = progress::whole("reading");
-    let report = load::sampled(input, wanted, bar.progress())?;
+    let report = lines::sampled(input, wanted, bar.progress())?;
     drop(bar);
     if args.report.is_json() {
         return output::print_json(&report);

@@ -4,6 +4,7 @@ use crate::input::{self, Input};
 use crate::{program, run_dir};
 use anyhow::{Context, Result};
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
+use ompfuse_format::samples::ENDING;
 use ompfuse_fuse::RunFiles;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -91,4 +92,13 @@ pub(crate) fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
     let listing = std::fs::read_dir(folder).with_context(cannot)?;
     let paths = listing.map(|entry| Ok(entry.with_context(cannot)?.path()));
     paths.collect()
+}
+
+/// What a run folder holds, samples as well.
+pub(crate) fn with_samples<T>(
+    folder: &Path,
+    read: impl FnOnce(&RunFiles<'_>) -> Result<T>,
+) -> Result<T> {
+    let endings = [".json", ".rec", ENDING];
+    read_releasing(folder, &endings, |files, _| read(files))
 }

@@ -4,10 +4,11 @@
 use crate::atomic;
 use crate::debug::DebugArgs;
 use crate::input;
-use crate::load;
 use anyhow::Result;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{AUDIT_LIBRARY, RunModule};
+use ompfuse_format::samples::ENDING;
+use ompfuse_fuse::RunFiles;
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::samples::{Code, Collected, PLACES_FILE, SampledPlace, SampledPlaces};
 use ompfuse_rewriter::addresses::{self, CodePlace};
@@ -21,15 +22,21 @@ const RUNTIME_FUNCTIONS: [&str; 5] = ["GOMP_", "gomp_", "__kmp", "omp_get_", "om
 
 /// Names what a run's samples have. `modules`: the patched files, whose originals are named.
 pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Result<()> {
-    let places = load::with_samples(run, |files| {
-        let collected = Collected::read(files)?;
-        let mut places = SampledPlaces::default();
-        for (path, offsets) in collected.wanted() {
-            let named = of_file(path, &offsets, modules, debug);
-            places.add(path.to_owned(), offsets.into_iter().zip(named));
+    let mut files = vec![];
+    for entry in std::fs::read_dir(run)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if [".json", ENDING].iter().any(|e| name.ends_with(e)) {
+            files.push((name.into_owned(), input::map(&path)?));
         }
-        Ok(places)
-    })?;
+    }
+    let bytes = files.iter().map(|(name, input)| (name.as_str(), &**input));
+    let collected = Collected::read(&RunFiles::from_folder(bytes)?)?;
+    let mut places = SampledPlaces::default();
+    for (path, offsets) in collected.wanted() {
+        let named = of_file(path, &offsets, modules, debug);
+        places.add(path.to_owned(), offsets.into_iter().zip(named));
+    }
     if places.objects.is_empty() {
         return Ok(());
     }

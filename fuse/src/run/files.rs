@@ -2,7 +2,7 @@
 
 use super::contexts::{ContextNames, NAMES_FILE};
 use super::health::Problem;
-use crate::samples::{PLACES_FILE, SampledPlaces};
+use super::places::{PLACES_FILE, SampledPlaces};
 use ompfuse_format::record::{RecordError, ThreadFile, ThreadHeader, sums};
 use ompfuse_format::run::{
     EventSet, ModuleStatus, ProcessCosts, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader,

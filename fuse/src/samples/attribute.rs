@@ -1,7 +1,7 @@
 //! Samples to what their threads did then.
 
 use super::collected::{Collected, OfFile, SampleAt};
-use super::places::{Code, SampledPlaces};
+use crate::run::places::{Code, SampledPlaces};
 use crate::run::timeline::{Doing, Kind, Span, Step, Timeline};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};

@@ -225,7 +225,8 @@ pub fn verdict(diff: &Diff) -> String {
     let second = most(diff).or_else(|| lone::alone(diff));
     let second = second.unwrap_or_else(|| "No region is certain to have changed.".to_owned());
     let is_unknown = headline.is_some_and(|c| c.finding == Finding::NoiseUnknown);
-    if is_unknown && !diff.pairs.iter().any(Pair::is_changed) {
+    let is_measured = |pair: &Pair| pair.changes.iter().any(|c| c.finding == Finding::Changed);
+    if is_unknown && !diff.pairs.iter().any(is_measured) {
         let advice =
             "Record each side several times (record --repeat 5) to tell noise from change.";
         let alone = lone::alone(diff).map_or_else(String::new, |text| text + " ");

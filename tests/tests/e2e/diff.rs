@@ -43,8 +43,18 @@ int main(void) {
 
 /// Records a program under the simulator, or as it is; the folder of its runs.
 fn recorded(folder: &Path, name: &str, program: &Path, options: &[&str]) -> PathBuf {
+    recorded_by(2, folder, name, program, options)
+}
+
+fn recorded_by(
+    threads: usize,
+    folder: &Path,
+    name: &str,
+    program: &Path,
+    options: &[&str],
+) -> PathBuf {
     let runs = folder.join(name);
-    let mut record = command::with_threads(2);
+    let mut record = command::with_threads(threads);
     record
         .args(["record", "-q"])
         .args(options)
@@ -74,7 +84,8 @@ fn sides() -> Option<&'static [PathBuf; 2]> {
         let b = compile::compile(PROGRAM, "gcc -O1 -g -fopenmp -DWORK=2")?;
         let simulate = ["--simulate", "--events", "sim-instructions"];
         let record = |(name, program): (&str, compile::Program)| {
-            recorded(folder.path(), name, &program.path, &simulate)
+            // Counts of one thread are told by one run.
+            recorded_by(1, folder.path(), name, &program.path, &simulate)
         };
         let sides = [("a", a), ("b", b)].map(record);
         Some((folder, sides))

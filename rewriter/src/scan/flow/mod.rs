@@ -1,7 +1,6 @@
 //! Values that are followed through a function, by one table of what instructions do (`lift`).
 
 pub(crate) mod changes;
-pub(super) mod comparison;
 pub(super) mod dataflow;
 mod flags;
 pub(crate) mod lazy;
@@ -10,7 +9,7 @@ pub(super) mod lift;
 mod memory;
 pub(crate) mod nearby;
 mod op;
-mod refinement;
+pub(super) mod refinement;
 pub(crate) mod slots;
 pub(super) mod step;
 pub(crate) mod uses;

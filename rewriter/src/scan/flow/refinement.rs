@@ -5,9 +5,9 @@
 //! it takes the counter in place of the number.
 
 use super::super::cfg::Body;
-use super::comparison::compare_before;
 use super::dataflow::{number, operand};
-use super::lift::{self, Part};
+use super::lift::{self, Effect, How, Part, Sets};
+use super::uses::is_call;
 use super::value::{State, Value};
 use iced_x86::{Mnemonic, Register};
 use ompfuse_patterns::Query;
@@ -15,6 +15,29 @@ use std::collections::BTreeSet;
 
 /// Blocks of a cycle that counts up, at most.
 const CYCLE: usize = 64;
+
+/// The comparison whose flags the branch at the block's end reads, and what it does.
+pub(crate) fn compare_before(body: &Body, block: usize) -> Option<(usize, Effect)> {
+    let range = body.blocks[block].insns.clone();
+    let last = range.end.checked_sub(1)?;
+    let source = (range.start..last)
+        .rev()
+        .find(|&i| body.insns[i].rflags_modified() != 0 || is_call(&body.insns[i]))?;
+    let equality = matches!(body.insns[last].mnemonic(), Mnemonic::Je | Mnemonic::Jne);
+    let signed = matches!(
+        body.insns[last].mnemonic(),
+        Mnemonic::Jg | Mnemonic::Jge | Mnemonic::Jl | Mnemonic::Jle
+    );
+    let effect = Effect::of(&body.insns[source])?;
+    // Compilers also compare with a constant by subtracting it, when the value isn't needed any more.
+    let compares = effect.how == How::Subtract && effect.a == Part::Operand(0);
+    let fits = match effect.sets {
+        Sets::Comparison => effect.to == Part::None || equality,
+        Sets::Order => equality || signed,
+        _ => false,
+    };
+    (compares && fits).then_some((source, effect))
+}
 
 /// A branch on whether two things are equal, one of them a register.
 #[derive(Debug, Clone, Copy)]

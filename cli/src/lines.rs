@@ -1,25 +1,15 @@
 //! The samples of a run.
 
-use super::{files::read_releasing, first_run};
+use crate::load::{first_run, with_samples};
 use crate::select::Selector;
 use anyhow::{Context, Result, bail};
-use ompfuse_format::samples::ENDING;
 use ompfuse_fuse::names::Place;
 use ompfuse_fuse::run::timeline::Timeline;
 use ompfuse_fuse::samples::{Collected, Lines, SampledPlaces, lines};
-use ompfuse_fuse::{RunFiles, table::Site};
+use ompfuse_fuse::table::Site;
 use ompfuse_progress::Progress;
 use ompfuse_report::sampled::SampledReport;
 use std::path::Path;
-
-/// What a run folder holds, samples as well.
-pub(crate) fn with_samples<T>(
-    folder: &Path,
-    read: impl FnOnce(&RunFiles<'_>) -> Result<T>,
-) -> Result<T> {
-    let endings = [".json", ".rec", ENDING];
-    read_releasing(folder, &endings, |files, _| read(files))
-}
 
 /// The lines and functions of a run's regions. `wanted`: of these only.
 pub(crate) fn sampled(
