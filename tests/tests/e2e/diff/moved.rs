@@ -61,7 +61,7 @@ fn source(file: &str, namespace: &str) -> String {
 #[test]
 fn what_moved_is_matched_and_not_new() {
     let folder = tempfile::tempdir().expect("there is room for runs");
-    for compiler in ["g++", "clang++"] {
+    for compiler in ["g++", "clang++-19"] {
         let record = |name: &str, source: &str| {
             let program = compile::compile(source, &format!("{compiler} -O2 -g -fopenmp"))?;
             let name = format!("{compiler}-{name}");
