@@ -158,7 +158,8 @@ fn a_change_of_a_job_is_found() {
         said.contains("nothing was recorded of rank 1 of 3"),
         "{said}"
     );
-    assert_eq!(said.lines().count(), 1, "{said}");
+    // One line says what the folders were taken for.
+    assert_eq!(said.lines().count(), 2, "{said}");
     assert!(!file.exists());
     // Baselines of jobs are a history.
     let history = folder.path().join("history");
