@@ -72,9 +72,12 @@ fn teams_that_cost_more_than_their_work_are_tried_without() {
     };
     let said = tried(&program, 4, "static", &[], &["2000"]).ok("try");
     let answer: Value = serde_json::from_slice(&said.stdout).expect("JSON was asked for");
-    let best = answer["best"].as_u64().expect("one is faster") as usize;
-    let set = answer["variants"][best]["set"].to_string();
-    assert!(set.contains(": serial"), "{answer:#}");
+    // A variable that says the same may be the best.
+    assert!(answer["best"].is_u64(), "{answer:#}");
+    let mut variants = answer["variants"].as_array().expect("a list").iter();
+    let serial = variants.find(|v| v["set"].to_string().contains(": serial"));
+    let change = serial.and_then(|v| v["time"]["change"].as_f64());
+    assert!(change < Some(-0.5), "{answer:#}");
 }
 
 #[test]
