@@ -10,6 +10,7 @@ mod events;
 pub(crate) mod places;
 mod rate;
 mod records;
+mod stacks;
 mod stage;
 mod watch;
 

@@ -10,9 +10,13 @@
 
 mod attribute;
 mod collected;
+mod functions;
+mod memory;
 #[cfg(test)]
 mod tests;
 
 pub use crate::run::places::{Code, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
 pub use attribute::{LineSum, Lines, RegionLines, lines};
-pub use collected::{Collected, OfFile, SampleAt, UnreadableSamples};
+pub use collected::{Callers, CodeAt, Collected, OfFile, SampleAt, UnreadableSamples};
+pub use functions::FunctionSum;
+pub use memory::Memory;

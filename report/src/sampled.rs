@@ -66,13 +66,15 @@ pub struct SampledRegion {
     pub recording: u64,
     /// So near to a begin or end that they may be of another region; they are in no other sum.
     pub uncertain: u64,
-    /// Functions with at least [`LEAST`] samples of the work, the hottest first.
+    /// Samples of the work whose callers are known up to the region's begin.
+    pub whole: u64,
+    /// Functions with at least [`LEAST`] samples of the work, with what they call, the hottest first.
     pub functions: Vec<SampledFunction>,
     /// Lines with at least [`LEAST`], likewise.
     pub lines: Vec<SampledLine>,
 }
 
-/// The samples of a function itself, without those of what it calls.
+/// The samples of a function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampledFunction {
     /// Its name; `None`: nothing is known of the code.
@@ -80,8 +82,19 @@ pub struct SampledFunction {
     /// The file with its machine code, where that isn't the program's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// How many.
+    /// Its own, without those of what it calls.
     pub samples: u64,
+    /// With those of what it calls inside of the region. Stacks that aren't whole may hide some.
+    pub total: u64,
+}
+
+/// A function of a library that a line calls.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Callee {
+    /// Its name; `None`: nothing is known of the code.
+    pub function: Option<String>,
+    /// The file with its machine code.
+    pub object: Option<String>,
 }
 
 /// The samples of a line.
@@ -102,6 +115,9 @@ pub struct SampledLine {
     /// The file with the machine code, where that isn't the program's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
+    /// Where the samples aren't of the line itself: they are in this function of a library, or in what it calls there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callee: Option<Callee>,
     /// How many.
     pub samples: u64,
 }
@@ -153,7 +169,9 @@ fn key(site: Option<&Site>) -> Key<'_> {
 #[derive(Default)]
 struct Row {
     region: SampledRegion,
-    lines: BTreeMap<SampledPlace, u64>,
+    lines: BTreeMap<(SampledPlace, Option<Callee>), u64>,
+    /// Functions by name and file: own samples, and with what they call.
+    functions: BTreeMap<(Option<String>, Option<String>), [u64; 2]>,
 }
 
 impl Row {
@@ -165,13 +183,16 @@ impl Row {
             runtime,
             recording,
             uncertain,
+            whole,
             lines,
+            functions,
         } = more;
         region.samples += more.samples();
         region.work += work;
         region.runtime += runtime;
         region.recording += recording;
         region.uncertain += uncertain;
+        region.whole += whole;
         if let Some(site) = site {
             region.construct = site.construct;
             let function = site.function.as_deref().map(readable);
@@ -184,19 +205,34 @@ impl Row {
                 region.modules.push(site.module.clone());
             }
         }
+        let known = |at: Option<u32>| places.places.get(at? as usize);
         for line in lines {
-            let place = line.place.and_then(|at| places.places.get(at as usize));
-            let place = place.cloned().unwrap_or_default();
-            *self.lines.entry(place).or_default() += line.samples;
+            let place = known(line.place).cloned().unwrap_or_default();
+            let callee = known(line.callee).cloned().map(|p| Callee {
+                function: p.inlined_into.or(p.function),
+                object: p.object,
+            });
+            *self.lines.entry((place, callee)).or_default() += line.samples;
+        }
+        for function in functions {
+            let place = known(Some(function.place)).cloned().unwrap_or_default();
+            let name = match function.is_outer {
+                true => place.inlined_into,
+                false => place.function,
+            };
+            let sums = self.functions.entry((name, place.object)).or_default();
+            sums[0] += function.own;
+            sums[1] += function.total;
         }
     }
 
     fn finish(self) -> SampledRegion {
-        let Row { mut region, lines } = self;
-        let mut functions: BTreeMap<(Option<String>, Option<String>), u64> = BTreeMap::new();
-        for (place, samples) in lines {
-            let key = (place.function.clone(), place.object.clone());
-            *functions.entry(key).or_default() += samples;
+        let Row {
+            mut region,
+            lines,
+            functions,
+        } = self;
+        for ((place, callee), samples) in lines {
             if samples >= LEAST {
                 region.lines.push(SampledLine {
                     function: place.function,
@@ -204,20 +240,22 @@ impl Row {
                     file: place.file,
                     line: place.line,
                     object: place.object,
+                    callee,
                     samples,
                 });
             }
         }
-        let function = |((function, object), samples)| SampledFunction {
+        let function = |((function, object), [samples, total]): (_, [u64; 2])| SampledFunction {
             function,
             object,
             samples,
+            total: total.max(samples),
         };
         region.functions = functions.into_iter().map(function).collect();
-        region.functions.retain(|f| f.samples >= LEAST);
+        region.functions.retain(|f| f.total >= LEAST);
         region
             .functions
-            .sort_by_key(|f| std::cmp::Reverse(f.samples));
+            .sort_by_key(|f| std::cmp::Reverse((f.total, f.samples)));
         region.lines.sort_by_key(|l| std::cmp::Reverse(l.samples));
         region.functions.truncate(MOST);
         region.lines.truncate(MOST);

@@ -3,6 +3,7 @@
 
 pub mod addresses;
 mod assemble;
+pub mod callers;
 mod count;
 mod cutoff;
 pub mod debug;

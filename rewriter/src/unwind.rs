@@ -112,20 +112,31 @@ impl<'d> Frames<'d> {
 
     /// The rules at an address. `context`: room for gimli, many kilobytes.
     pub(crate) fn row(&self, at: u64, context: &mut UnwindContext<usize>) -> Option<Row> {
-        let next = self.entries.partition_point(|(start, _)| *start <= at);
-        let (_, fde) = *self.entries.get(next.checked_sub(1)?)?;
-        let offset = usize::try_from(fde.checked_sub(self.va)?).ok()?;
-        let fde = self.section.fde_from_offset(
-            &self.bases,
-            EhFrameOffset(offset),
-            EhFrame::cie_from_offset,
-        );
-        let fde = fde.ok().filter(|f| f.contains(at))?;
-        let row = fde
-            .unwind_info_for_address(&self.section, &self.bases, context, at)
-            .ok()?;
-        read_row(row, &self.section)
+        let table = (self.va, &self.entries[..]);
+        row(&self.section, &self.bases, table, at, context)
     }
+
+    /// Address of `.eh_frame`.
+    pub(crate) fn va(&self) -> u64 {
+        self.va
+    }
+}
+
+/// The rules at an address. `va`, `entries`: as in [`Frames`].
+pub(crate) fn row<'d>(
+    section: &EhFrame<EndianSlice<'d, LittleEndian>>,
+    bases: &BaseAddresses,
+    (va, entries): (u64, &[(u64, u64)]),
+    at: u64,
+    context: &mut UnwindContext<usize>,
+) -> Option<Row> {
+    let next = entries.partition_point(|(start, _)| *start <= at);
+    let (_, fde) = *entries.get(next.checked_sub(1)?)?;
+    let offset = usize::try_from(fde.checked_sub(va)?).ok()?;
+    let fde = section.fde_from_offset(bases, EhFrameOffset(offset), EhFrame::cie_from_offset);
+    let fde = fde.ok().filter(|f| f.contains(at))?;
+    let row = fde.unwind_info_for_address(section, bases, context, at);
+    read_row(row.ok()?, section)
 }
 
 /// The table of `.eh_frame_hdr`: address of `.eh_frame`, and its entries.

@@ -3,6 +3,7 @@
 use super::events::Rings;
 use super::has_tsc;
 use super::records::{self, Met};
+use super::stacks::Stacks;
 use super::watch::{Verdict, Watch};
 use anyhow::{Context, Result, anyhow};
 use ompfuse_format::samples::{
@@ -81,6 +82,7 @@ struct Work {
     file: File,
     /// Whole records that are not written yet.
     bytes: Vec<u8>,
+    stacks: Stacks,
     watch: Watch,
     begun_ns: u64,
     clocks_ns: u64,
@@ -96,6 +98,7 @@ impl Work {
             rings,
             file: create(run, header.pid)?,
             bytes,
+            stacks: Stacks::default(),
             watch: Watch::default(),
             begun_ns,
             clocks_ns: begun_ns,
@@ -130,17 +133,20 @@ impl Work {
         }
     }
 
-    /// Takes in what the kernel has written.
+    /// Takes in what the kernel has written. Samples come last: what they need to know of their process is in any of the rings.
     fn drain(&mut self) {
         let Work {
             rings,
             bytes,
+            stacks,
             watch,
             done,
             ..
         } = self;
+        let mut looked: Vec<(u16, Vec<u8>)> = vec![];
         rings.drain(&mut |kind, misc, body| {
             let record = match records::read(kind, misc, body) {
+                Met::Looked(_) => return looked.push((misc, body.to_vec())),
                 Met::Record(record) => record,
                 Met::Began(process) => {
                     watch.began();
@@ -153,13 +159,18 @@ impl Work {
                 Met::Other => return,
             };
             match &record {
-                SampleRecord::Sample(_) => done.samples += 1,
                 SampleRecord::Switch(_) => watch.switched(),
                 SampleRecord::Lost { count, .. } => done.lost += count,
-                _ => {}
+                other => stacks.note(other),
             }
             encode_record(&record, bytes);
         });
+        for (misc, body) in looked {
+            if let Met::Looked(sample) = records::read(records::SAMPLE, misc, &body) {
+                done.samples += 1;
+                encode_record(&SampleRecord::Sample(stacks.sample(&sample)), bytes);
+            }
+        }
     }
 
     fn read_clocks(&mut self) {

@@ -1,5 +1,6 @@
 //! Events on a process and all that it starts, with rings that the kernel writes into.
 
+use super::records::REGISTERS;
 use crate::processors;
 use anyhow::{Context, Result, bail};
 use ompfuse_format::refused::{self, EACCES, EPERM, Guard, PARANOID_FILE, STATUS_FILE};
@@ -44,6 +45,20 @@ fn explain(error: &io::Error) -> Refusal {
     }
 }
 
+/// Most bytes of a stack that are copied: those of nearly all threads have fewer.
+const STACK: usize = 8192;
+/// No stack with less is of use.
+const LEAST_STACK: usize = 512;
+/// What a ring must have room for: so much of a second. It is emptied five times as often.
+const ROOM_S: f64 = 0.1;
+
+/// Bytes of a stack that are copied for each sample, as far as a ring has room.
+fn stack_bytes(ring: usize, rate: u32) -> usize {
+    let each = ring as f64 / (f64::from(rate) * ROOM_S);
+    let each = (each as usize).min(STACK) & !7;
+    if each < LEAST_STACK { 0 } else { each }
+}
+
 /// An event that samples user code so often in a second of processor time. It begins when a program is executed.
 fn sampled(rate: u32) -> Builder<'static> {
     let mut builder = Builder::new(Software::CPU_CLOCK);
@@ -80,7 +95,7 @@ impl Rings {
         let processors = processors::allowed().context("the processors aren't known")?;
         let files = Files::room_for(processors.len() as u64);
         let pid = i32::try_from(pid).context("no process has this number")?;
-        let rings = ring_each(&processors, pid, &sampled(rate))?;
+        let rings = ring_each(&processors, pid, rate)?;
         if rings.is_empty() {
             bail!("no processor has the event");
         }
@@ -118,10 +133,20 @@ impl Rings {
 const MOST: usize = 64 * PAGE / 16;
 
 /// A ring for each processor. Processors without such events are left out.
-fn ring_each(processors: &[usize], pid: i32, event: &Builder<'static>) -> Result<Vec<Sampler>> {
+fn ring_each(processors: &[usize], pid: i32, rate: u32) -> Result<Vec<Sampler>> {
+    let event = sampled(rate);
     let mut error = None;
     for pages in PAGES {
-        match with_pages(processors, pid, event, pages) {
+        let mut event = event.clone();
+        let stack = stack_bytes(pages * PAGE, rate);
+        if stack > 0 {
+            // Three registers are enough to follow frames.
+            event
+                .sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER)
+                .sample_regs_user(REGISTERS)
+                .sample_stack_user(stack as u32);
+        }
+        match with_pages(processors, pid, &event, pages) {
             Ok(rings) => return Ok(rings),
             Err(e) => error = Some(e),
         }

@@ -1,8 +1,9 @@
 //! What the kernel writes into a ring (perf_event_open(2)), as far as it is wanted.
 
-use ompfuse_format::samples::{Mapping, Sample, SampleRecord, Switch};
+use super::stacks::Frame;
+use ompfuse_format::samples::{Mapping, SampleRecord, Switch};
 
-/// Bytes behind every record but a sample: process and thread, time. A sample has the address, then these.
+/// Bytes behind every record but a sample: process and thread, time. A sample has the address, then these, registers, the stack.
 const BEHIND: usize = 16;
 
 /// Kinds of records (`enum perf_event_type`).
@@ -10,7 +11,7 @@ const LOST: u32 = 2;
 const COMM: u32 = 3;
 const EXIT: u32 = 4;
 const FORK: u32 = 7;
-const SAMPLE: u32 = 9;
+pub(super) const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 const SWITCH: u32 = 14;
@@ -21,9 +22,24 @@ const IS_EXEC: u16 = 1 << 13;
 const IS_OUT: u16 = 1 << 13;
 const IS_PREEMPTED: u16 = 1 << 14;
 
+/// The frame pointer, the stack pointer, the instruction: of the registers the kernel writes these, in this order (`enum
+/// perf_event_x86_regs`).
+pub(super) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+
+/// A thread that was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Looked<'a> {
+    pub(super) raw_ns: u64,
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) frame: Frame<'a>,
+}
+
 /// What a record says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Met<'a> {
+    /// A sample.
+    Looked(Looked<'a>),
     /// To be kept.
     Record(SampleRecord<'a>),
     /// A thread began; a process, where it is to be kept.
@@ -43,12 +59,12 @@ fn known(kind: u32, misc: u16, body: &[u8]) -> Option<Met<'_>> {
     let behind = body.len().checked_sub(BEHIND);
     let raw_ns = || word(body, behind? + 8);
     Some(match kind {
-        SAMPLE => Met::Record(SampleRecord::Sample(Sample {
-            address: word(body, 0)?,
+        SAMPLE => Met::Looked(Looked {
             pid: half(body, 8)?,
             tid: half(body, 12)?,
             raw_ns: word(body, 16)?,
-        })),
+            frame: frame(word(body, 0)?, body.get(24..).unwrap_or_default()),
+        }),
         MMAP2 => {
             let path = body.get(64..behind?)?;
             let end = path.iter().position(|&b| b == 0).unwrap_or(path.len());
@@ -96,6 +112,27 @@ fn known(kind: u32, misc: u16, body: &[u8]) -> Option<Met<'_>> {
     })
 }
 
+/// `rest`: registers and stack, where there are such.
+fn frame(ip: u64, rest: &[u8]) -> Frame<'_> {
+    let read = || {
+        /// Registers of a 64-bit program (`PERF_SAMPLE_REGS_ABI_64`).
+        const IS_64: u64 = 2;
+        let (abi, bp, sp) = (word(rest, 0)?, word(rest, 8)?, word(rest, 16)?);
+        let copied = rest.get(40..).filter(|_| abi == IS_64)?;
+        let len = usize::try_from(word(rest, 32)?).ok()?;
+        // Behind it stands how much of it was there.
+        let used = usize::try_from(word(copied, len)?).ok()?;
+        let stack = copied.get(..len.min(used))?;
+        Some(Frame { ip, sp, bp, stack })
+    };
+    read().unwrap_or(Frame {
+        ip,
+        sp: 0,
+        bp: 0,
+        stack: &[],
+    })
+}
+
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..)?.first_chunk()?;
     Some(u32::from_ne_bytes(*bytes))
@@ -118,17 +155,36 @@ mod tests {
     fn records_of_the_kernel() {
         let (one, two) = (7u32.to_ne_bytes(), 8u32.to_ne_bytes());
         let (address, time) = (0x40_1000u64.to_ne_bytes(), 5u64.to_ne_bytes());
-        let sample = body(&[&address, &one, &two, &time]);
-        let expected = Sample {
-            raw_ns: 5,
-            pid: 7,
-            tid: 8,
-            address: 0x40_1000,
+        let words = |words: &[u64]| {
+            words
+                .iter()
+                .flat_map(|w| w.to_ne_bytes())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(
-            read(SAMPLE, 0, &sample),
-            Met::Record(SampleRecord::Sample(expected))
-        );
+        let looked = |sp, bp, stack| {
+            Met::Looked(Looked {
+                raw_ns: 5,
+                pid: 7,
+                tid: 8,
+                frame: Frame {
+                    ip: 0x40_1000,
+                    sp,
+                    bp,
+                    stack,
+                },
+            })
+        };
+        let with = |rest: &[u64]| body(&[&address, &one, &two, &time, &words(rest)]);
+        let bare = with(&[]);
+        assert_eq!(read(SAMPLE, 0, &bare), looked(0, 0, &[]));
+        // Registers, the stack's size, the stack, what of it is used.
+        let whole = with(&[2, 70, 80, 0x40_1000, 16, 1, 2, 8]);
+        let used = words(&[1]);
+        assert_eq!(read(SAMPLE, 0, &whole), looked(80, 70, &used));
+        // Of a program of 32 bits, and of code of the kernel.
+        for rest in [&[1, 70, 80, 0x40_1000, 8, 1, 8][..], &[0, 0]] {
+            assert_eq!(read(SAMPLE, 0, &with(rest)), looked(0, 0, &[]));
+        }
         let switch = body(&[&one, &two, &time]);
         let Met::Record(SampleRecord::Switch(switch)) = read(SWITCH, IS_OUT, &switch) else {
             panic!("a switch");

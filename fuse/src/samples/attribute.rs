@@ -1,9 +1,11 @@
 //! Samples to what their threads did then.
 
-use super::collected::{Collected, OfFile, SampleAt};
-use crate::run::places::{Code, SampledPlaces};
+use super::collected::{Callers, CodeAt, Collected, OfFile, SampleAt};
+use super::functions::{FunctionSum, Functions};
+use crate::run::places::{Code, SampledPlace, SampledPlaces};
 use crate::run::timeline::{Doing, Kind, Span, Step, Timeline};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 /// What the two clocks may differ by, in nanoseconds. A sample nearer to the begin or end of a span may belong to its neighbour.
@@ -17,6 +19,8 @@ const CLOCKS_NS: i64 = 200;
 pub struct LineSum {
     /// Position in [`SampledPlaces::places`]; `None`: code that nothing is known of.
     pub place: Option<u32>,
+    /// Where this is the place of a call to a library: the function there, by a place in it.
+    pub callee: Option<u32>,
     /// How many.
     pub samples: u64,
 }
@@ -34,8 +38,12 @@ pub struct RegionLines {
     pub recording: u64,
     /// So near to a begin or end that they may be of another region; they are in no other sum.
     pub uncertain: u64,
+    /// Those of the work whose callers are known up to the region's begin.
+    pub whole: u64,
     /// The work by place, the hottest first.
     pub lines: Vec<LineSum>,
+    /// The work by function, with what each calls, the hottest first.
+    pub functions: Vec<FunctionSum>,
 }
 
 impl RegionLines {
@@ -75,14 +83,24 @@ pub struct OfUnit {
     pub is_uncertain: bool,
 }
 
-/// A region's sums under construction, and its work by place.
-type OfRegion = (RegionLines, FxHashMap<Option<u32>, u64>);
+/// A region's sums under construction.
+#[derive(Default)]
+struct OfRegion {
+    sums: RegionLines,
+    /// Its work by place, and by the library's function that is called there.
+    lines: FxHashMap<(Option<u32>, Option<u32>), u64>,
+    /// By function: its own, and with what it calls.
+    functions: FxHashMap<u32, [u64; 2]>,
+}
 
 /// Sums under construction.
 struct Sums<'p> {
     places: &'p SampledPlaces,
     /// By file and object, what is known of it.
     offsets: Vec<Vec<Option<&'p BTreeMap<u64, u32>>>>,
+    /// What had called samples, by file.
+    callers: Vec<&'p [Callers]>,
+    functions: Functions<'p>,
     regions: BTreeMap<Option<u32>, OfRegion>,
     out: Lines,
     with_units: bool,
@@ -105,6 +123,8 @@ pub fn lines(
     let mut sums = Sums {
         places,
         offsets: collected.files.iter().map(of_file).collect(),
+        callers: collected.files.iter().map(|f| &f.callers[..]).collect(),
+        functions: Functions::of(places),
         regions: BTreeMap::new(),
         out: Lines::default(),
         with_units,
@@ -214,13 +234,7 @@ impl Sums<'_> {
         let Some(span) = open.last() else {
             return;
         };
-        let offsets = sample
-            .object
-            .and_then(|o| self.offsets[file].get(o as usize).copied());
-        let place = offsets
-            .flatten()
-            .and_then(|o| o.get(&sample.offset))
-            .copied();
+        let place = self.place(file, &sample.at);
         let code = place.and_then(|p| self.places.places.get(p as usize));
         let is_program = code.is_some_and(|p| p.object.is_none());
         let code = code.map_or(Code::User, |p| p.code);
@@ -235,18 +249,16 @@ impl Sums<'_> {
             self.out.idle += 1;
             return;
         }
-        let (sums, lines) = self.regions.entry(site).or_default();
-        if is_uncertain {
-            sums.uncertain += 1;
-            return;
-        }
+        let of_region = self.regions.entry(site).or_default();
+        let sums = &mut of_region.sums;
         match code {
+            _ if is_uncertain => {
+                sums.uncertain += 1;
+                return;
+            }
             Code::Runtime => sums.runtime += 1,
             Code::Recording => sums.recording += 1,
-            Code::User => {
-                sums.work += 1;
-                *lines.entry(place).or_default() += 1;
-            }
+            Code::User => self.add_work(site, file, sample, place),
         }
         if self.with_units && span.is_unit() && code == Code::User && span.kind == Kind::Interval {
             self.out.units.push(OfUnit {
@@ -260,18 +272,84 @@ impl Sums<'_> {
         }
     }
 
+    fn add_work(&mut self, site: Option<u32>, file: usize, sample: &SampleAt, place: Option<u32>) {
+        let known = |place: u32| self.places.places.get(place as usize);
+        // Code of a linkage table has neither.
+        let has_name = |p: &SampledPlace| p.function.is_some() || p.line.is_some();
+        let is_told = |place: u32| known(place).is_some_and(|p| p.object.is_none() && has_name(p));
+        let callers = self.callers[file].get(sample.callers as usize);
+        let calls = callers.map_or(&[][..], |callers| &callers.calls);
+        let mut is_whole = callers.is_some_and(|callers| callers.is_whole);
+        let (mut line, mut callee) = (place, None);
+        let mut functions: Vec<u32> = vec![];
+        place
+            .iter()
+            .for_each(|p| self.functions.add(*p, &mut functions));
+        for call in calls {
+            let place = self.place(file, call);
+            let Some((at, what)) = place.and_then(|p| Some((p, known(p)?))) else {
+                continue;
+            };
+            if what.code != Code::User {
+                // Below it is what is around the region.
+                is_whole = true;
+                break;
+            }
+            self.functions.add(at, &mut functions);
+            if line.is_none_or(|line| !is_told(line)) {
+                // Of what the program calls the outermost function is its business.
+                let is_library = |p: &u32| known(*p).is_some_and(|p| p.object.is_some());
+                callee = line.filter(is_library).or(callee);
+                line = Some(at);
+            }
+        }
+        functions.sort_unstable();
+        functions.dedup();
+        let region = self.regions.entry(site).or_default();
+        region.sums.work += 1;
+        region.sums.whole += u64::from(is_whole);
+        let line = if line.is_some_and(is_told) {
+            (line, callee)
+        } else {
+            (place, None)
+        };
+        *region.lines.entry(line).or_default() += 1;
+        let own = place.and_then(|p| self.functions.innermost(p));
+        for function in functions {
+            let sums = region.functions.entry(function).or_default();
+            sums[0] += u64::from(own == Some(function));
+            sums[1] += 1;
+        }
+    }
+
+    /// What is known of code.
+    fn place(&self, file: usize, code: &CodeAt) -> Option<u32> {
+        let offsets = self.offsets[file].get(code.object? as usize)?.as_ref()?;
+        offsets.get(&code.offset).copied()
+    }
+
     fn finish(mut self) -> Lines {
-        for (site, (sums, lines)) in self.regions {
-            let line = |(place, samples)| LineSum { place, samples };
-            let mut lines: Vec<LineSum> = lines.into_iter().map(line).collect();
-            lines.sort_by_key(|l| (std::cmp::Reverse(l.samples), l.place));
+        for (site, region) in self.regions {
+            let line = |((place, callee), samples)| LineSum {
+                place,
+                callee,
+                samples,
+            };
+            let mut lines: Vec<LineSum> = region.lines.into_iter().map(line).collect();
+            lines.sort_by_key(|l| (Reverse(l.samples), l.place, l.callee));
+            let functions = region.functions.into_iter();
+            let mut functions: Vec<FunctionSum> = functions
+                .map(|(at, total)| self.functions.sum(at, total))
+                .collect();
+            functions.sort_by_key(|f| (Reverse(f.total), f.place, f.is_outer));
             self.out.regions.push(RegionLines {
                 site,
                 lines,
-                ..sums
+                functions,
+                ..region.sums
             });
         }
-        let by_samples = |r: &RegionLines| (std::cmp::Reverse(r.samples()), r.site);
+        let by_samples = |r: &RegionLines| (Reverse(r.samples()), r.site);
         self.out.regions.sort_by_key(by_samples);
         self.out
     }

@@ -1,8 +1,9 @@
 //! From files of samples to samples of threads, each in a file with machine code.
 
+use super::memory::Memory;
 use crate::run::RunFiles;
 use ompfuse_format::samples::{
-    Closed, Mapping, SampleRecord, SamplesError, SamplesFile, SamplesHeader, Stack, TscPair,
+    Closed, Sample, SampleRecord, SamplesError, SamplesFile, SamplesHeader, TscPair,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,15 +18,33 @@ pub struct UnreadableSamples {
     pub error: SamplesError,
 }
 
+/// Machine code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CodeAt {
+    /// Position in [`OfFile::objects`]; `None`: it was in no file, or nobody knows in which.
+    pub object: Option<u32>,
+    /// The offset in that file, else the address.
+    pub offset: u64,
+}
+
 /// Where a thread was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleAt {
     /// When: CLOCK_MONOTONIC_RAW in nanoseconds.
     pub raw_ns: u64,
-    /// Position in [`OfFile::objects`]; `None`: the code was in no file, or nobody knows in which.
-    pub object: Option<u32>,
-    /// The offset in that file, else the address.
-    pub offset: u64,
+    /// The instruction that was next.
+    pub at: CodeAt,
+    /// Position in [`OfFile::callers`].
+    pub callers: u32,
+}
+
+/// What had called the code of samples.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Callers {
+    /// The calls, the innermost first: the last byte of each.
+    pub calls: Vec<CodeAt>,
+    /// Whether they reach the thread's begin.
+    pub is_whole: bool,
 }
 
 /// A file of samples, read.
@@ -37,8 +56,8 @@ pub struct OfFile {
     pub objects: Vec<String>,
     /// By process and thread, in the order of time.
     pub threads: BTreeMap<(u32, u32), Vec<SampleAt>>,
-    /// Stacks, in the order of the file.
-    pub stacks: Vec<Stack>,
+    /// Each once.
+    pub callers: Vec<Callers>,
     /// Both clocks, in order.
     pub clocks: Vec<TscPair>,
     /// Records that the kernel had no room for.
@@ -74,12 +93,17 @@ impl Collected {
     pub fn wanted(&self) -> BTreeMap<&str, BTreeSet<u64>> {
         let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
         for file in &self.files {
-            for sample in file.threads.values().flatten() {
-                let object = sample.object.and_then(|o| file.objects.get(o as usize));
+            let mut want = |code: &CodeAt| {
+                let object = code.object.and_then(|o| file.objects.get(o as usize));
                 if let Some(path) = object {
-                    wanted.entry(path).or_default().insert(sample.offset);
+                    wanted.entry(path).or_default().insert(code.offset);
                 }
+            };
+            for sample in file.threads.values().flatten() {
+                want(&sample.at);
             }
+            let calls = file.callers.iter().flat_map(|callers| &callers.calls);
+            calls.for_each(&mut want);
         }
         wanted
     }
@@ -96,57 +120,6 @@ impl Collected {
     }
 }
 
-/// Code of a process.
-#[derive(Debug, Clone, Copy)]
-struct Mapped {
-    size: u64,
-    offset: u64,
-    object: Option<u32>,
-}
-
-/// Code of all processes as time goes by.
-#[derive(Debug, Default)]
-struct Memory<'a> {
-    /// By process, then by first address.
-    processes: HashMap<u32, BTreeMap<u64, Mapped>>,
-    numbers: HashMap<&'a [u8], u32>,
-    objects: Vec<String>,
-}
-
-impl<'a> Memory<'a> {
-    fn map(&mut self, mapping: &Mapping<'a>) {
-        let is_file = mapping.path.starts_with(b"/") && !mapping.path.starts_with(b"//");
-        let object = is_file.then(|| {
-            *self.numbers.entry(mapping.path).or_insert_with(|| {
-                let path = String::from_utf8_lossy(mapping.path).into_owned();
-                self.objects.push(path);
-                self.objects.len() as u32 - 1
-            })
-        });
-        let end = mapping.begin.saturating_add(mapping.size);
-        let all = self.processes.entry(mapping.pid).or_default();
-        // What it lies over is gone.
-        let covered = all.range(..end).rev();
-        let covered = covered.take_while(|(begin, m)| begin.saturating_add(m.size) > mapping.begin);
-        let covered: Vec<u64> = covered.map(|(&begin, _)| begin).collect();
-        all.retain(|begin, _| !covered.contains(begin));
-        let mapped = Mapped {
-            size: mapping.size,
-            offset: mapping.offset,
-            object,
-        };
-        all.insert(mapping.begin, mapped);
-    }
-
-    fn find(&self, pid: u32, address: u64) -> Option<(u32, u64)> {
-        let all = self.processes.get(&pid)?;
-        let (begin, mapped) = all.range(..=address).next_back()?;
-        let within = address - begin;
-        let object = mapped.object.filter(|_| within < mapped.size)?;
-        Some((object, mapped.offset.checked_add(within)?))
-    }
-}
-
 /// When a record was made; those that tell nothing of a process are first.
 fn time(record: &SampleRecord<'_>) -> u64 {
     match record {
@@ -155,6 +128,26 @@ fn time(record: &SampleRecord<'_>) -> u64 {
         SampleRecord::Fork { raw_ns, .. } | SampleRecord::Exec { raw_ns, .. } => *raw_ns,
         _ => 0,
     }
+}
+
+/// The code of a sample, and of what had called it.
+fn place(sample: &Sample, memory: &Memory) -> (CodeAt, Callers) {
+    let code = |address: u64| {
+        let (object, offset) = memory.find(sample.pid, address).unzip();
+        CodeAt {
+            object,
+            offset: offset.unwrap_or(address),
+        }
+    };
+    let mut addresses = sample.addresses.iter();
+    let at = code(addresses.next().copied().unwrap_or_default());
+    // A call is right before the place that it returns to.
+    let calls = addresses.map(|address| code(address.wrapping_sub(1)));
+    let callers = Callers {
+        calls: calls.collect(),
+        is_whole: sample.is_whole,
+    };
+    (at, callers)
 }
 
 impl OfFile {
@@ -167,11 +160,12 @@ impl OfFile {
         let mut records = file.records().collect::<Result<Vec<_>, _>>()?;
         records.sort_by_key(time); // those of several processors are in no order
         let mut memory = Memory::default();
+        let mut known: HashMap<Callers, u32> = HashMap::new();
         let mut out = OfFile {
             header: file.header,
             objects: vec![],
             threads: BTreeMap::new(),
-            stacks: vec![],
+            callers: vec![],
             clocks: vec![],
             lost: 0,
             closed: vec![],
@@ -179,29 +173,30 @@ impl OfFile {
         for record in records {
             match record {
                 SampleRecord::Sample(s) => {
-                    let found = memory.find(s.pid, s.address);
-                    let (object, offset) = found.unzip();
-                    let sample = SampleAt {
-                        raw_ns: s.raw_ns,
-                        object,
-                        offset: offset.unwrap_or(s.address),
-                    };
-                    out.threads.entry((s.pid, s.tid)).or_default().push(sample);
+                    let (at, callers) = place(&s, &memory);
+                    let next = known.len() as u32;
+                    let callers = *known.entry(callers).or_insert(next);
+                    let raw_ns = s.raw_ns;
+                    let samples = out.threads.entry((s.pid, s.tid)).or_default();
+                    samples.push(SampleAt {
+                        raw_ns,
+                        at,
+                        callers,
+                    });
                 }
                 SampleRecord::Mapping(mapping) => memory.map(&mapping),
-                SampleRecord::Fork { pid, parent, .. } => {
-                    let of_parent = memory.processes.get(&parent).cloned();
-                    memory.processes.insert(pid, of_parent.unwrap_or_default());
-                }
-                SampleRecord::Exec { pid, .. } => drop(memory.processes.remove(&pid)),
+                SampleRecord::Fork { pid, parent, .. } => memory.fork(pid, parent),
+                SampleRecord::Exec { pid, .. } => memory.clear(pid),
                 SampleRecord::Clock(pair) => out.clocks.push(pair),
-                SampleRecord::Stack(stack) => out.stacks.push(stack),
                 SampleRecord::Lost { count, .. } => out.lost = out.lost.saturating_add(count),
                 SampleRecord::Closed(closed) => out.closed.push(closed),
                 SampleRecord::Switch(_) => {}
             }
         }
-        out.objects = memory.objects;
+        let mut callers: Vec<(Callers, u32)> = known.into_iter().collect();
+        callers.sort_by_key(|(_, at)| *at);
+        out.callers = callers.into_iter().map(|(callers, _)| callers).collect();
+        out.objects = memory.objects().to_vec();
         out.clocks.sort_by_key(|pair| pair.raw_ns);
         Ok(out)
     }

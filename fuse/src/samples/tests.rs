@@ -32,7 +32,8 @@ fn sample(raw_ns: u64, pid: u32, address: u64) -> SampleRecord<'static> {
         raw_ns,
         pid,
         tid: pid,
-        address,
+        addresses: vec![address],
+        is_whole: false,
     })
 }
 
@@ -62,7 +63,7 @@ fn samples_are_in_the_files_that_are_mapped_at_their_time() {
     assert_eq!(read.objects, ["/a", "/b"]);
     let found = |pid| {
         let all = read.threads[&(pid, pid)].iter();
-        let all = all.map(|s| (s.raw_ns, s.object, s.offset));
+        let all = all.map(|s| (s.raw_ns, s.at.object, s.at.offset));
         all.collect::<Vec<_>>()
     };
     let of_first = [

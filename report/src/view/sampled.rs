@@ -130,7 +130,37 @@ fn of_region(report: &SampledReport, region: &SampledRegion, options: TextOption
     });
     let plain = |_: usize, cell: &str| cell.to_owned();
     let head = |line: &str| paint.dim(line);
-    text + &table::fitted(&columns, rows.collect(), Some(options.width), &plain, &head).text
+    text += &table::fitted(&columns, rows.collect(), Some(options.width), &plain, &head).text;
+    text + &of_functions(region, options)
+}
+
+/// The functions that a region calls, with what each calls: where most of the work is behind some that do it not by themselves.
+fn of_functions(region: &SampledRegion, options: TextOptions) -> String {
+    let own = region.function.as_deref();
+    let callers = region.functions.iter();
+    let callers = callers.filter(|f| f.total > f.samples + region.work / 20 && f.object.is_none());
+    let callers: Vec<_> = callers.filter(|f| f.function.as_deref() != own).collect();
+    if callers.is_empty() {
+        return String::new();
+    }
+    let paint = Paint { on: options.colour };
+    let columns = [
+        Column::right("samples"),
+        Column::right("of work"),
+        Column::right("own"),
+        Column::left("function, with what it calls").keeps_front(PATH),
+    ];
+    let rows = callers.into_iter().take(LINES / 2).map(|function| {
+        vec![
+            count(function.total),
+            percent(function.total as f64 / region.work.max(1) as f64),
+            count(function.samples),
+            function.function.clone().unwrap_or_else(|| "?".to_owned()),
+        ]
+    });
+    let plain = |_: usize, cell: &str| cell.to_owned();
+    let head = |line: &str| paint.dim(line);
+    table::fitted(&columns, rows.collect(), Some(options.width), &plain, &head).text
 }
 
 /// A region in words.
@@ -167,9 +197,18 @@ fn place(line: &SampledLine) -> String {
 }
 
 fn function(line: &SampledLine) -> String {
-    match (&line.function, &line.inlined_into) {
+    let name = match (&line.function, &line.inlined_into) {
         (Some(function), Some(into)) => format!("{function} (inlined into {into})"),
         (Some(function), None) => function.clone(),
         _ => "?".to_owned(),
+    };
+    let Some(callee) = &line.callee else {
+        return name;
+    };
+    let object = callee.object.as_deref().map(base);
+    match (&callee.function, object) {
+        (Some(callee), Some(object)) => format!("{name}: {callee} in {object}"),
+        (Some(callee), None) => format!("{name}: {callee}"),
+        (None, object) => format!("{name}: code of {}", object.unwrap_or("?")),
     }
 }

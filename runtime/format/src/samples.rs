@@ -7,8 +7,7 @@
 //! +32   records
 //!
 //! clock    kind:u8 flags:u8 len:u16 0:u32       | tsc:u64 raw_ns:u64
-//! sample   kind:u8 flags:u8 len:u16 thread:u32  | raw_ns:u64 pid:u64 address:u64
-//! stack    kind:u8 flags:u8 len:u16 thread:u32  | raw_ns:u64 pid:u64 address:u64 ...
+//! sample   kind:u8 flags:u8 len:u16 thread:u32  | raw_ns:u64 pid:u64 address:u64 ...
 //! mapping  kind:u8 flags:u8 len:u16 pid:u32     | raw_ns:u64 begin:u64 size:u64 offset:u64 path, with zeros behind it
 //! fork     kind:u8 flags:u8 len:u16 pid:u32     | raw_ns:u64 parent:u64
 //! exec     kind:u8 flags:u8 len:u16 pid:u32     | raw_ns:u64
@@ -70,8 +69,8 @@ pub struct TscPair {
     pub raw_ns: u64,
 }
 
-/// Where a thread was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a thread was, and what had called that.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     /// When, in nanoseconds.
     pub raw_ns: u64,
@@ -79,20 +78,7 @@ pub struct Sample {
     pub pid: u32,
     /// Kernel's thread number.
     pub tid: u32,
-    /// The instruction that was next.
-    pub address: u64,
-}
-
-/// Where a thread was, and what had called that.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stack {
-    /// When, in nanoseconds.
-    pub raw_ns: u64,
-    /// Process.
-    pub pid: u32,
-    /// Kernel's thread number.
-    pub tid: u32,
-    /// The instruction that was next, then return addresses, the innermost first; at most [`MAX_FRAMES`].
+    /// The instruction that was next, then return addresses, the innermost first; at least one, at most [`MAX_FRAMES`].
     pub addresses: Vec<u64>,
     /// Whether it reaches the thread's begin.
     pub is_whole: bool,
@@ -122,8 +108,6 @@ pub enum SampleRecord<'a> {
     Clock(TscPair),
     /// A sample.
     Sample(Sample),
-    /// A sample with callers.
-    Stack(Stack),
     /// Code.
     Mapping(Mapping<'a>),
     /// A process began as the copy of another one.
@@ -227,17 +211,16 @@ pub struct ClosedAt {
 
 const KIND_CLOCK: u8 = 1;
 const KIND_SAMPLE: u8 = 2;
-const KIND_STACK: u8 = 3;
-const KIND_MAPPING: u8 = 4;
-const KIND_FORK: u8 = 5;
-const KIND_EXEC: u8 = 6;
-const KIND_SWITCH: u8 = 7;
-const KIND_LOST: u8 = 8;
-const KIND_CLOSED: u8 = 9;
+const KIND_MAPPING: u8 = 3;
+const KIND_FORK: u8 = 4;
+const KIND_EXEC: u8 = 5;
+const KIND_SWITCH: u8 = 6;
+const KIND_LOST: u8 = 7;
+const KIND_CLOSED: u8 = 8;
 
 /// Flags of a header.
 const HAS_TSC: u32 = 1;
-/// Flags of a stack.
+/// Flags of a sample.
 const IS_WHOLE: u8 = 1;
 /// Flags of a switch.
 const IS_OUT: u8 = 1;

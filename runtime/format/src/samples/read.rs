@@ -125,18 +125,9 @@ fn read(body: &[u8]) -> Option<Known<'_>> {
             })
         }
         KIND_SAMPLE => {
-            exactly(3)?;
-            SampleRecord::Sample(Sample {
-                raw_ns: at(0),
-                pid: small(1)?,
-                tid: of,
-                address: at(2),
-            })
-        }
-        KIND_STACK => {
-            at_least(2)?;
+            at_least(3)?;
             (words - 2 <= MAX_FRAMES).then_some(())?;
-            SampleRecord::Stack(Stack {
+            SampleRecord::Sample(Sample {
                 raw_ns: at(0),
                 pid: small(1)?,
                 tid: of,

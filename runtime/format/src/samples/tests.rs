@@ -35,21 +35,15 @@ fn all() -> Vec<SampleRecord<'static>> {
             raw_ns: 3,
             pid: u32::MAX,
             tid: 8,
-            address: 0x40_1234,
+            addresses: vec![0x40_1234],
+            is_whole: false,
         }),
-        SampleRecord::Stack(Stack {
+        SampleRecord::Sample(Sample {
             raw_ns: 4,
             pid: 7,
             tid: 8,
             addresses: vec![1, 2, 3],
             is_whole: true,
-        }),
-        SampleRecord::Stack(Stack {
-            raw_ns: 4,
-            pid: 7,
-            tid: 8,
-            addresses: vec![],
-            is_whole: false,
         }),
         mapping(b"/a"),
         mapping(b"/1234567"),
@@ -98,7 +92,7 @@ fn what_is_written_comes_back() {
 
 #[test]
 fn long_stacks_are_cut_and_say_so() {
-    let stack = SampleRecord::Stack(Stack {
+    let stack = SampleRecord::Sample(Sample {
         raw_ns: 1,
         pid: 2,
         tid: 3,
@@ -107,7 +101,7 @@ fn long_stacks_are_cut_and_say_so() {
     });
     let bytes = written(&[stack]);
     let read = SamplesFile::parse(&bytes).unwrap().records().next();
-    let Some(Ok(SampleRecord::Stack(read))) = read else {
+    let Some(Ok(SampleRecord::Sample(read))) = read else {
         panic!("{read:?}");
     };
     assert_eq!((read.addresses.len(), read.is_whole), (MAX_FRAMES, false));

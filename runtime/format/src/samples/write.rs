@@ -12,22 +12,18 @@ pub fn encode_header(header: &SamplesHeader, out: &mut Vec<u8>) {
     out.extend_from_slice(&header.period_ns.to_le_bytes());
 }
 
-/// Appends a record. Of a stack the innermost [`MAX_FRAMES`] addresses are kept, of a path what fits.
+/// Appends a record. Of a sample the innermost [`MAX_FRAMES`] addresses are kept, of a path what fits.
 pub fn encode_record(record: &SampleRecord<'_>, out: &mut Vec<u8>) {
     match record {
         SampleRecord::Clock(pair) => put(out, (KIND_CLOCK, 0), 0, &[pair.tsc, pair.raw_ns], &[]),
         SampleRecord::Sample(s) => {
-            let words = [s.raw_ns, u64::from(s.pid), s.address];
-            put(out, (KIND_SAMPLE, 0), s.tid, &words, &[]);
-        }
-        SampleRecord::Stack(s) => {
             let kept = &s.addresses[..s.addresses.len().min(MAX_FRAMES)];
             let is_whole = s.is_whole && kept.len() == s.addresses.len();
             let mut words = vec![s.raw_ns, u64::from(s.pid)];
             words.extend_from_slice(kept);
             put(
                 out,
-                (KIND_STACK, flag(is_whole, IS_WHOLE)),
+                (KIND_SAMPLE, flag(is_whole, IS_WHOLE)),
                 s.tid,
                 &words,
                 &[],

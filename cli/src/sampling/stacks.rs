@@ -1,0 +1,173 @@
+//! From the part of a stack that the kernel copied to the calls that led to a sample.
+//!
+//! It is done while the program runs, so that no contents of its memory are kept, only addresses of code. What the unwind information
+//! of a file doesn't tell ends a stack, which is told as not whole then: nothing is guessed. (Crate `framehop` goes on by frame
+//! pointers there, and doesn't say so.)
+
+use super::records::Looked;
+use crate::input::{self, Input};
+use ompfuse_format::samples::{MAX_FRAMES, Sample, SampleRecord};
+use ompfuse_fuse::samples::Memory;
+use ompfuse_rewriter::callers::{Base, CallerRule, CallerRules, Kept};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A thread's registers at a sample, and what lies on its stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
+    /// The instruction that was next.
+    pub(super) ip: u64,
+    pub(super) sp: u64,
+    pub(super) bp: u64,
+    /// From the stack pointer on, as much as was copied.
+    pub(super) stack: &'a [u8],
+}
+
+/// What is known of the code of all processes.
+#[derive(Default)]
+pub(super) struct Stacks {
+    memory: Memory,
+    /// Files with machine code and their rules, as the memory numbers them; `None`: they can't be read, or have none.
+    objects: Vec<Option<(Input, CallerRules)>>,
+    /// By file and place in it.
+    rules: HashMap<(u32, u64), Option<CallerRule>>,
+}
+
+impl Stacks {
+    /// Takes in what a record says of a process's code.
+    pub(super) fn note(&mut self, record: &SampleRecord<'_>) {
+        match record {
+            SampleRecord::Mapping(mapping) => self.memory.map(mapping),
+            SampleRecord::Fork { pid, parent, .. } => self.memory.fork(*pid, *parent),
+            SampleRecord::Exec { pid, .. } => self.memory.clear(*pid),
+            _ => {}
+        }
+    }
+
+    /// A sample, with the calls that led to it as far as they are certain.
+    pub(super) fn sample(&mut self, looked: &Looked<'_>) -> Sample {
+        let (addresses, is_whole) = self.walk(looked.pid, &looked.frame);
+        Sample {
+            raw_ns: looked.raw_ns,
+            pid: looked.pid,
+            tid: looked.tid,
+            addresses,
+            is_whole,
+        }
+    }
+
+    /// The instruction, and return addresses; whether they reach the thread's begin.
+    fn walk(&mut self, pid: u32, frame: &Frame<'_>) -> (Vec<u64>, bool) {
+        let Frame { ip, sp, bp, stack } = *frame;
+        let read = |at: u64| {
+            let from = usize::try_from(at.checked_sub(sp)?).ok()?;
+            let bytes = stack.get(from..)?.first_chunk()?;
+            Some(u64::from_ne_bytes(*bytes))
+        };
+        let mut addresses = vec![ip];
+        let (mut code, mut at, mut frame_pointer) = (ip, sp, bp);
+        while addresses.len() < MAX_FRAMES {
+            let up = match self.rule(pid, code) {
+                None => return (addresses, false),
+                Some(CallerRule::Last) => return (addresses, true),
+                Some(up) => up,
+            };
+            let Some((address, above, kept)) = climb(up, at, frame_pointer, &read) else {
+                return (addresses, false);
+            };
+            if address == 0 {
+                return (addresses, true);
+            }
+            addresses.push(address);
+            // The call is right before.
+            (code, at, frame_pointer) = (address - 1, above, kept);
+        }
+        (addresses, false)
+    }
+
+    fn rule(&mut self, pid: u32, address: u64) -> Option<CallerRule> {
+        let (object, offset) = self.memory.find(pid, address)?;
+        let Stacks {
+            memory,
+            objects,
+            rules,
+        } = self;
+        let new = &memory.objects()[objects.len()..];
+        objects.extend(new.iter().map(|path| open(path)));
+        let found = || {
+            let (bytes, rules) = objects.get_mut(object as usize)?.as_mut()?;
+            rules.at(bytes, offset)
+        };
+        *rules.entry((object, offset)).or_insert_with(found)
+    }
+}
+
+fn open(path: &str) -> Option<(Input, CallerRules)> {
+    let input = input::map(Path::new(path)).ok()?;
+    let rules = CallerRules::read(&input)?;
+    Some((input, rules))
+}
+
+/// The return address, the stack pointer behind it, and the caller's frame pointer. `None`: they aren't known.
+fn climb(
+    rule: CallerRule,
+    sp: u64,
+    bp: u64,
+    read: &impl Fn(u64) -> Option<u64>,
+) -> Option<(u64, u64, u64)> {
+    let CallerRule::Up { base, offset, kept } = rule else {
+        return None;
+    };
+    let base = match base {
+        Base::Sp => sp,
+        Base::Bp => bp,
+        Base::BehindBp(at) => read(bp.checked_add_signed(at)?)?,
+    };
+    let above = base.checked_add_signed(offset)?;
+    // Strictly above the frame before, so that this ends.
+    let return_at = above.checked_sub(8).filter(|at| *at >= sp)?;
+    let kept = match kept {
+        Kept::Same => bp,
+        // What lies below the stack pointer was taken from the stack already: it is in its register again.
+        Kept::At(at) => match above.checked_add_signed(at)? {
+            below if below < sp => bp,
+            at => read(at)?,
+        },
+        Kept::BehindBp(at) => read(bp.checked_add_signed(at)?)?,
+    };
+    Some((read(return_at)?, above, kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn up(base: Base, offset: i64, kept: Kept) -> CallerRule {
+        CallerRule::Up { base, offset, kept }
+    }
+
+    #[test]
+    fn frames_lie_above_each_other() {
+        let stack = [11, 22, 33, 44];
+        let read = |at: u64| Some(stack[usize::try_from(at.checked_sub(1000)? / 8).ok()?.min(3)]);
+        let of_stack = up(Base::Sp, 16, Kept::At(-16));
+        assert_eq!(climb(of_stack, 1000, 7, &read), Some((22, 1016, 11)));
+        let popped = up(Base::Sp, 8, Kept::At(-16));
+        assert_eq!(climb(popped, 1000, 7, &read), Some((11, 1008, 7)));
+        let of_frame = up(Base::Bp, 16, Kept::At(-16));
+        assert_eq!(climb(of_frame, 1000, 1008, &read), Some((33, 1024, 22)));
+        assert_eq!(climb(of_frame, 1000, 900, &read), None);
+        assert_eq!(climb(CallerRule::Last, 1000, 1008, &read), None);
+    }
+
+    #[test]
+    fn unknown_code_ends_a_stack() {
+        let frame = Frame {
+            ip: 5,
+            sp: 8,
+            bp: 0,
+            stack: &[0; 64],
+        };
+        assert_eq!(Stacks::default().walk(1, &frame), (vec![5], false));
+    }
+}
