@@ -10,9 +10,13 @@
 
 mod attribute;
 mod collected;
+mod summed;
+mod sums;
 #[cfg(test)]
 mod tests;
 
 pub use crate::run::places::{Code, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
 pub use attribute::{LineSum, Lines, RegionLines, lines};
 pub use collected::{Collected, OfFile, SampleAt, UnreadableSamples};
+pub use summed::sampled_sums;
+pub use sums::{SampledSum, SampledSums};

@@ -1,5 +1,6 @@
 //! Samples as a report: the lines and functions of regions, and of the code outside of them.
 
+pub use crate::model::sampled::{LEAST, SampledFunction, SampledLine};
 use ompfuse_format::Construct;
 use ompfuse_format::samples::{ClosedAt, Sampling};
 use ompfuse_fuse::names::readable;
@@ -8,8 +9,6 @@ use ompfuse_fuse::table::Site;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Fewer samples say nothing of a line or a function.
-pub const LEAST: u64 = 10;
 /// Most lines of a region that are told.
 const MOST: usize = 1000;
 
@@ -70,40 +69,6 @@ pub struct SampledRegion {
     pub functions: Vec<SampledFunction>,
     /// Lines with at least [`LEAST`], likewise.
     pub lines: Vec<SampledLine>,
-}
-
-/// The samples of a function itself, without those of what it calls.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SampledFunction {
-    /// Its name; `None`: nothing is known of the code.
-    pub function: Option<String>,
-    /// The file with its machine code, where that isn't the program's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<String>,
-    /// How many.
-    pub samples: u64,
-}
-
-/// The samples of a line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SampledLine {
-    /// The function, where it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-    /// Where that is inlined.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inlined_into: Option<String>,
-    /// Source file, where it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// The line there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-    /// The file with the machine code, where that isn't the program's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<String>,
-    /// How many.
-    pub samples: u64,
 }
 
 impl SampledReport {

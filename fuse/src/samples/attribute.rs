@@ -50,6 +50,8 @@ impl RegionLines {
 pub struct Lines {
     /// The regions, those with most samples first.
     pub regions: Vec<RegionLines>,
+    /// Work while a thread was in a critical section or the like, by that construct. It is in `regions`, too.
+    pub held: Vec<RegionLines>,
     /// Samples of threads that had nothing to do, outside of constructs.
     pub idle: u64,
     /// Samples of what isn't on record: other processes and threads, or times at which nothing was recorded.
@@ -84,6 +86,7 @@ struct Sums<'p> {
     /// By file and object, what is known of it.
     offsets: Vec<Vec<Option<&'p BTreeMap<u64, u32>>>>,
     regions: BTreeMap<Option<u32>, OfRegion>,
+    held: BTreeMap<Option<u32>, OfRegion>,
     out: Lines,
     with_units: bool,
 }
@@ -106,6 +109,7 @@ pub fn lines(
         places,
         offsets: collected.files.iter().map(of_file).collect(),
         regions: BTreeMap::new(),
+        held: BTreeMap::new(),
         out: Lines::default(),
         with_units,
     };
@@ -139,6 +143,8 @@ struct At<'s> {
     is_root: bool,
     process: u16,
     site: Option<u32>,
+    /// What it was in that admits one thread at a time.
+    held: Option<u32>,
     file: usize,
     sample: &'s SampleAt,
     unit_is_uncertain: bool,
@@ -160,6 +166,8 @@ impl Sums<'_> {
         let (mut open, mut next, mut placed): (Vec<Span<'_>>, usize, u64) = (vec![], 0, 0);
         // When another span began to be the innermost one, and when one of another region did.
         let (mut since, mut since_region, mut region) = (i64::MIN, i64::MIN, None);
+        // Sites of critical sections and the like, and when they are left.
+        let mut held: Vec<(Option<u32>, i64)> = vec![];
         for step in timeline.steps(number) {
             let now = match &step {
                 Step::Enter(span) => span.begin_ns,
@@ -172,8 +180,10 @@ impl Sums<'_> {
                     let is_near = |since: i64| {
                         ns.saturating_sub(since).min(now.saturating_sub(*ns)) < CLOCKS_NS
                     };
+                    held.retain(|(_, until)| *until > *ns);
                     self.add(At {
                         open: &open,
+                        held: held.last().and_then(|(site, _)| *site),
                         is_root: lane.is_root,
                         process: lane.process,
                         site: region,
@@ -189,7 +199,12 @@ impl Sums<'_> {
             }
             match step {
                 Step::Enter(span) => open.push(span),
-                Step::Leave(..) => drop(open.pop()),
+                Step::Leave(span, _) => {
+                    open.pop();
+                    if let Some(until) = timeline.released_ns(lane, &span) {
+                        held.push((span.site, until));
+                    }
+                }
             }
             since = now;
             let site = open.iter().rev().find_map(|span| span.site);
@@ -206,6 +221,7 @@ impl Sums<'_> {
             is_root,
             process,
             site,
+            held,
             file,
             sample,
             unit_is_uncertain,
@@ -248,6 +264,11 @@ impl Sums<'_> {
                 *lines.entry(place).or_default() += 1;
             }
         }
+        if code == Code::User && held.is_some() {
+            let (sums, lines) = self.held.entry(held).or_default();
+            sums.work += 1;
+            *lines.entry(place).or_default() += 1;
+        }
         if self.with_units && span.is_unit() && code == Code::User && span.kind == Kind::Interval {
             self.out.units.push(OfUnit {
                 process,
@@ -260,19 +281,26 @@ impl Sums<'_> {
         }
     }
 
-    fn finish(mut self) -> Lines {
-        for (site, (sums, lines)) in self.regions {
-            let line = |(place, samples)| LineSum { place, samples };
-            let mut lines: Vec<LineSum> = lines.into_iter().map(line).collect();
-            lines.sort_by_key(|l| (std::cmp::Reverse(l.samples), l.place));
-            self.out.regions.push(RegionLines {
-                site,
-                lines,
-                ..sums
+    fn finish(self) -> Lines {
+        let finished = |regions: BTreeMap<Option<u32>, OfRegion>| {
+            let regions = regions.into_iter().map(|(site, (sums, lines))| {
+                let line = |(place, samples)| LineSum { place, samples };
+                let mut lines: Vec<LineSum> = lines.into_iter().map(line).collect();
+                lines.sort_by_key(|l| (std::cmp::Reverse(l.samples), l.place));
+                RegionLines {
+                    site,
+                    lines,
+                    ..sums
+                }
             });
+            let mut regions: Vec<RegionLines> = regions.collect();
+            regions.sort_by_key(|r| (std::cmp::Reverse(r.samples()), r.site));
+            regions
+        };
+        Lines {
+            regions: finished(self.regions),
+            held: finished(self.held),
+            ..self.out
         }
-        let by_samples = |r: &RegionLines| (std::cmp::Reverse(r.samples()), r.site);
-        self.out.regions.sort_by_key(by_samples);
-        self.out
     }
 }
