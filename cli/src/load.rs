@@ -51,8 +51,8 @@ pub(crate) const PROFILE_NAME: &str = "profile.parquet";
 /// First bytes of a Parquet file.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
 
-/// Bytes of records that are read once more for the samples of a report, at most: some 0.2 s each 30 MB.
-const MOST_SAMPLED: usize = 64 << 20;
+/// Bytes of records that are read once more for the samples of a report, at most: that takes some 0.2 s.
+const MOST_SAMPLED: usize = 32 << 20;
 /// The same where it is to be known what is in no count of instructions.
 const MOST_COUNTED: usize = 4 * MOST_SAMPLED;
 
@@ -122,7 +122,11 @@ pub(crate) fn analyse(inputs: &[Source], summary: &mut Summary) -> Result<()> {
 
 /// Whether functions of a run count their instructions.
 fn counts(files: &RunFiles<'_>) -> bool {
-    files.header.modules.iter().any(|m| m.binary.counted.is_some())
+    files
+        .header
+        .modules
+        .iter()
+        .any(|m| m.binary.counted.is_some())
 }
 
 /// How much of a run's work is in code that isn't counted; `None`: not known, or nothing is counted.

@@ -17,9 +17,9 @@ mod property;
 pub(crate) mod ranks;
 mod region;
 mod running;
+pub(crate) mod sampled;
 mod times;
 mod transfer;
-pub(crate) mod sampled;
 pub(crate) mod uncounted;
 
 use crate::causes;

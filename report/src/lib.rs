@@ -22,8 +22,8 @@ pub mod units;
 pub mod view;
 pub mod words;
 
-pub use from_summary::{growth, probes};
 pub use from_summary::sampled::uncounted;
+pub use from_summary::{growth, probes};
 pub use model::key::RegionKey;
 pub use model::{Class, Mutex, Region, Report};
 pub use view::text::{By, Sort, TextOptions};

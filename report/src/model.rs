@@ -34,8 +34,8 @@ pub use facts::{
     EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UncountedCode, UnmatchedXus,
 };
 pub use loss::{
-    Behind, Better, BusiestRank, Cause, Loss, LossKind, MostIn, OnPath, Predicted, PredictedRegion, RegionScaling,
-    Scaling, Silent,
+    Behind, Better, BusiestRank, Cause, Loss, LossKind, MostIn, OnPath, Predicted, PredictedRegion,
+    RegionScaling, Scaling, Silent,
 };
 pub use mutex::{Lock, LockKind, Mutex};
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};

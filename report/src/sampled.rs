@@ -14,6 +14,7 @@ const MOST: usize = 1000;
 
 /// The samples of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledReport {
     /// The program as the user named it.
     pub program: String,
@@ -38,6 +39,7 @@ pub struct SampledReport {
 
 /// The samples of a region, or of the code outside of constructs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledRegion {
     /// Kind; `None`: the code outside of constructs.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,12 +17,24 @@ const MOST: usize = 20;
 /// Sums the samples of a run up. `sites`: those that results refer to, if they aren't the timeline's. `most`: bytes of records that are
 /// read for it, at most.
 ///
-/// `None`: there are no samples, no times to compare theirs with, or too many records.
-pub fn sampled_sums(files: &RunFiles<'_>, sites: Option<&[Site]>, most: usize) -> Option<SampledSums> {
+/// `None`: there are no samples, or no times to compare theirs with.
+pub fn sampled_sums(
+    files: &RunFiles<'_>,
+    sites: Option<&[Site]>,
+    most: usize,
+) -> Option<SampledSums> {
     let sampling = files.header.sampling.as_ref()?;
     let places = files.places.as_ref()?;
-    if sampling.samples == 0 || files.samples.is_empty() || files.bytes() > most {
+    if sampling.samples == 0 || files.samples.is_empty() || files.has_sums_only() {
         return None;
+    }
+    let mut sums = SampledSums {
+        rate: sampling.rate,
+        samples: sampling.samples,
+        ..SampledSums::default()
+    };
+    if files.bytes() > most {
+        return Some(sums);
     }
     // Whoever asks for lines is told what is wrong with samples.
     let collected = Collected::read(files).ok()?;
@@ -39,16 +51,15 @@ pub fn sampled_sums(files: &RunFiles<'_>, sites: Option<&[Site]>, most: usize) -
     };
     let Lines { regions, held, .. } = &found;
     let all = |regions: &[RegionLines]| {
-        let known = regions.iter().filter(|r| r.site.is_none_or(|s| to(s).is_some()));
+        let known = regions
+            .iter()
+            .filter(|r| r.site.is_none_or(|s| to(s).is_some()));
         let sum = |r: &RegionLines| summed(r, r.site.and_then(to), places);
         known.filter(|r| r.work > 0).map(sum).collect()
     };
-    Some(SampledSums {
-        rate: sampling.rate,
-        tells_counted: tells_counted(files),
-        regions: all(regions),
-        held: all(held),
-    })
+    sums.tells_counted = tells_counted(files);
+    (sums.regions, sums.held) = (all(regions), all(held));
+    Some(sums)
 }
 
 /// Whether some functions count, and it is on record which code is theirs.

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct SampledSums {
     /// Samples a second of processor time that were wanted.
     pub rate: u32,
+    /// How many there are, whether or not they were looked at.
+    pub samples: u64,
     /// Whether it is known which code counts its instructions (`--count`).
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub tells_counted: bool,
-    /// Work by region, the most first.
+    /// Work by region, the most first. Empty where reading the records once more takes too long.
     pub regions: Vec<SampledSum>,
     /// Work while a thread was in a construct that admits one at a time, by that construct. It is in `regions`, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

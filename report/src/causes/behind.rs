@@ -10,6 +10,9 @@ use ompfuse_fuse::names::readable;
 /// From this share of a construct's turns on it is what is in it that others wait for.
 const MOSTLY: f64 = 0.5;
 
+/// Functions of a serial part that are named.
+const NAMED: usize = 3;
+
 /// Adds what samples tell of each loss.
 pub(crate) fn add(report: &mut Report) {
     let Some(sampled) = &report.sampled else {
@@ -75,16 +78,32 @@ fn behind(sampled: &Sampled, regions: &[Region], loss: &Loss) -> Option<Behind> 
     for one in list.iter().filter(|one| is_meant(one.region)) {
         all.absorb(one);
     }
+    let most_in = most_in(&all, own);
+    let is_named = |f: &&SampledFunction| f.function.is_some() && f.samples >= LEAST;
+    let functions = match (id, &most_in) {
+        (None, None) => all
+            .functions
+            .iter()
+            .filter(is_named)
+            .take(NAMED)
+            .cloned()
+            .collect(),
+        _ => vec![],
+    };
     Some(Behind {
         samples: all.work,
-        most_in: most_in(&all, own),
+        most_in,
+        functions,
     })
 }
 
 /// `own`: the region, of which what it says itself isn't said again.
 fn most_in(work: &SampledWork, own: Option<&Region>) -> Option<MostIn> {
     let most = |n: u64| is_most(n, work.work);
-    let line = work.lines.iter().find(|l| l.line.is_some() && most(l.samples));
+    let line = work
+        .lines
+        .iter()
+        .find(|l| l.line.is_some() && most(l.samples));
     if let Some(line) = line {
         let SampledLine {
             function,
@@ -95,7 +114,9 @@ fn most_in(work: &SampledWork, own: Option<&Region>) -> Option<MostIn> {
             samples,
         } = line;
         let source = own.and_then(|own| own.source.as_ref());
-        let is_own = |s: &Source| Some(&s.file) == file.as_ref() && Some(s.line) == *line;
+        // A directive's loop is in the line below it.
+        let own_lines = |s: &Source| [Some(s.line), s.line.checked_add(1)];
+        let is_own = |s: &Source| Some(&s.file) == file.as_ref() && own_lines(s).contains(line);
         return (!source.is_some_and(is_own)).then(|| MostIn {
             function: function.clone().filter(|f| !is_of(own, f)),
             object: None,

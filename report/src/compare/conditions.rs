@@ -77,8 +77,7 @@ pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
             b: much(y.probes),
         });
     }
-    let is_by_functions =
-        (a.total.keys()).any(|q| q.is_by_functions() && b.total.contains_key(q));
+    let is_by_functions = (a.total.keys()).any(|q| q.is_by_functions() && b.total.contains_key(q));
     let [of_a, of_b] = [a, b].map(|side| side.uncounted.clone().filter(UncountedWork::is_much));
     if is_by_functions && (of_a.is_some() || of_b.is_some()) {
         found.push(Condition::Uncounted { a: of_a, b: of_b });

@@ -259,6 +259,15 @@ impl Side {
             region.values.retain(|quantity, _| !quantity.is_time());
             region.quantiles.clear();
         }
+        // Samples differ from machine to machine. Where little is uncounted, it is as if nobody knew.
+        let regions = self.regions.iter().chain(&self.parts);
+        let all = regions.map(|r| &r.uncounted).chain([&self.uncounted]);
+        let is_any = all.flatten().any(UncountedWork::is_much);
+        if !is_any {
+            self.uncounted = None;
+            let regions = self.regions.iter_mut().chain(&mut self.parts);
+            regions.for_each(|r| r.uncounted = None);
+        }
         self
     }
 

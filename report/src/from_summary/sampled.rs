@@ -8,6 +8,7 @@ use ompfuse_fuse::summary::Summary;
 pub(super) fn sampled(summary: &Summary, ids: &[u32]) -> Option<Sampled> {
     let SampledSums {
         rate,
+        samples,
         tells_counted,
         regions,
         held,
@@ -24,6 +25,7 @@ pub(super) fn sampled(summary: &Summary, ids: &[u32]) -> Option<Sampled> {
     };
     Some(Sampled {
         rate: *rate,
+        samples: *samples,
         work: regions.iter().map(|sum| sum.work).sum(),
         uncounted: uncounted(summary.sampled.as_ref()?),
         regions: all(regions),

@@ -74,7 +74,11 @@ pub(super) fn add(first: &mut Report, other: Report) {
     }
     first.runs.extend(more);
     add_serial(&mut first.serial, &serial);
-    first.sampled = first.sampled.take().zip(sampled).map(|(a, b)| both_sampled(a, b));
+    first.sampled = first
+        .sampled
+        .take()
+        .zip(sampled)
+        .map(|(a, b)| both_sampled(a, b));
     let known = first.probes.take().zip(probes);
     first.probes = known.map(|(a, b)| both_probes(&a, &b));
     let known = first.running.take().zip(running);
@@ -94,10 +98,11 @@ fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.zip(b).map(|(a, b)| a.max(b))
 }
 
-/// By region nothing is told: regions have other numbers on other ranks.
+/// By region nothing is told: regions have other numbers on other ranks, and `report --lines` is about one run.
 fn both_sampled(a: Sampled, b: Sampled) -> Sampled {
     let Sampled {
         rate,
+        samples: _,
         work,
         uncounted,
         regions: _,
@@ -105,6 +110,7 @@ fn both_sampled(a: Sampled, b: Sampled) -> Sampled {
     } = b;
     Sampled {
         rate: a.rate.max(rate),
+        samples: 0,
         work: a.work + work,
         uncounted: UncountedWork::sum([a.uncounted.as_ref(), uncounted.as_ref()]),
         regions: vec![],

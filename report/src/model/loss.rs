@@ -1,6 +1,7 @@
 //! Why a program doesn't scale: losses with their causes, work and span, predictions.
 
 use super::parts::Sharing;
+use super::sampled::SampledFunction;
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
@@ -34,6 +35,9 @@ pub struct Behind {
     /// Where more than half of it is, beside the place that the cause itself names; absent if nothing has so much, or it can't be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_in: Option<MostIn>,
+    /// Of code outside of parallel regions without `most_in`: the functions with most samples, at most 3 with at least 10 each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<SampledFunction>,
 }
 
 /// A line, or else a function, with more than half of some work.

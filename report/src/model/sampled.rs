@@ -19,12 +19,15 @@ const FUNCTIONS: usize = 5;
 pub struct Sampled {
     /// Samples a second of processor time that were wanted.
     pub rate: u32,
-    /// Samples in the program's code and that of its libraries, in regions and outside.
+    /// Samples; 0 in the report of a job.
+    pub samples: u64,
+    /// Those in the program's code and that of its libraries, in regions and outside; 0 if they were not looked at, because there are too
+    /// many records.
     pub work: u64,
     /// What of the regions' work is in no count of instructions; absent if no function counts (`--count`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncounted: Option<UncountedWork>,
-    /// By region, the one with most samples first. Empty in the report of a job.
+    /// By region, the one with most samples first. Empty in the report of a job, and if they were not looked at.
     pub regions: Vec<SampledWork>,
     /// The work while a thread was in a construct that admits one at a time, by that construct. It is in `regions`, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -129,6 +132,18 @@ pub struct SampledLine {
     pub object: Option<String>,
     /// How many.
     pub samples: u64,
+}
+
+impl SampledLine {
+    /// Where it is: file and line, or else the file with the machine code.
+    pub(crate) fn place(&self) -> String {
+        let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        match (&self.file, self.line, &self.object) {
+            (Some(file), Some(line), _) => format!("{}:{line}", base(file)),
+            (_, _, Some(object)) => base(object),
+            _ => "?".to_owned(),
+        }
+    }
 }
 
 /// How much of some work is in code that doesn't count its instructions, by samples.

@@ -12,7 +12,9 @@ pub use remedies::{remedy, schedule};
 use tasks::of_tasks;
 
 use super::units::{count, seconds};
-use crate::model::{BusiestRank, Cause, Lock, Loss, LossKind, MostIn, Report};
+use crate::model::{
+    Behind, BusiestRank, Cause, Lock, Loss, LossKind, MostIn, Report, SampledFunction,
+};
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;
@@ -22,8 +24,7 @@ const NEAR: f64 = 0.05;
 
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
-    let most_in = loss.behind.as_ref().and_then(|b| b.most_in.as_ref());
-    let told = told(report, loss.loss, &loss.cause, most_in);
+    let told = told(report, loss.loss, &loss.cause, loss.behind.as_ref());
     match loss.cause {
         // Else the calls' sum would be less than what is lost.
         Cause::Communication { calls, call_s, .. }
@@ -38,17 +39,17 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
 /// A loss that is longer than its calls by more has threads in it that idle.
 const WITH_IDLE: f64 = 1.05;
 
-/// `most_in`: what has more than half of the work.
-fn told(report: &Report, kind: LossKind, cause: &Cause, most_in: Option<&MostIn>) -> String {
+/// `behind`: what samples tell of the work.
+fn told(report: &Report, kind: LossKind, cause: &Cause, behind: Option<&Behind>) -> String {
     let words = match cause {
         Cause::AtRank { rank, cause } => {
-            let told = told(report, kind, cause, most_in);
+            let told = told(report, kind, cause, behind);
             return format!("most on rank {rank}: {told}");
         }
-        Cause::SerialPart { .. } => return serial_part(report, cause, most_in),
-        Cause::Communication { .. }
-        | Cause::LateSender { .. }
-        | Cause::Call { .. } => of_processes(report, cause),
+        Cause::SerialPart { .. } => return serial_part(report, cause, behind),
+        Cause::Communication { .. } | Cause::LateSender { .. } | Cause::Call { .. } => {
+            of_processes(report, cause)
+        }
         Cause::UnevenUnits { .. }
         | Cause::UnevenDistribution { .. }
         | Cause::FewUnits { .. }
@@ -76,8 +77,26 @@ fn told(report: &Report, kind: LossKind, cause: &Cause, most_in: Option<&MostIn>
         | Cause::SmallerTeam { .. } => of_teams(report, cause),
         Cause::Unknown => None,
     };
-    let most_in = most_in.map(|most| format!("; most of it in {}", most_of(most)));
-    words.unwrap_or_else(|| unknown(kind).to_owned()) + &most_in.unwrap_or_default()
+    let mostly = mostly(behind).map(|mostly| format!("; {mostly}"));
+    words.unwrap_or_else(|| unknown(kind).to_owned()) + &mostly.unwrap_or_default()
+}
+
+/// Where most of the work is.
+fn mostly(behind: Option<&Behind>) -> Option<String> {
+    let Behind {
+        samples,
+        most_in,
+        functions,
+    } = behind?;
+    if let Some(most) = most_in {
+        return Some(format!("most of it in {}", most_of(most)));
+    }
+    let share = |f: &SampledFunction| {
+        let share = percent(f.samples as f64 / (*samples).max(1) as f64);
+        format!("{share} of it in {}", f.function.as_deref().unwrap_or("?"))
+    };
+    let named: Vec<String> = functions.iter().map(share).collect();
+    (!named.is_empty()).then(|| named.join(", "))
 }
 
 /// A line, or a function.
@@ -95,22 +114,22 @@ fn most_of(most: &MostIn) -> String {
 }
 
 /// Of the code outside of parallel regions.
-fn serial_part(report: &Report, cause: &Cause, most_in: Option<&MostIn>) -> String {
+fn serial_part(report: &Report, cause: &Cause, behind: Option<&Behind>) -> String {
     let Cause::SerialPart {
         wall_s: Some(wall_s),
         of_work,
         function,
     } = cause
     else {
-        let most_in = most_in.map(|most| format!("; most of it in {}", most_of(most)));
+        let mostly = mostly(behind).map(|mostly| format!("; {mostly}"));
         return "too few threads work outside of parallel regions".to_owned()
-            + &most_in.unwrap_or_default();
+            + &mostly.unwrap_or_default();
     };
-    let mostly = match (function, most_in) {
-        (Some((id, s)), _) => format!(", {} of it in {}", seconds(*s), place(report, *id)),
-        (None, Some(most)) => format!(", most of it in {}", most_of(most)),
-        (None, None) => String::new(),
+    let mostly = match function {
+        Some((id, s)) => Some(format!("{} of it in {}", seconds(*s), place(report, *id))),
+        None => mostly(behind),
     };
+    let mostly = mostly.map_or_else(String::new, |mostly| format!(", {mostly}"));
     // A limit far away says nothing.
     let limit = of_work.filter(|share| *share >= NEAR).map(|share| {
         format!(

@@ -90,7 +90,8 @@ fn samples(report: &Report, large: &[&Loss]) -> Option<String> {
     let sampled = report.sampled.as_ref()?;
     let behind = large.first().and_then(|loss| loss.behind.as_ref());
     let has_few = behind.is_some_and(|b| b.samples < LEAST_SAMPLES) && sampled.rate < MANY;
-    let lines = (sampled.work >= LEAST_SAMPLES).then_some("Hottest lines: ompfuse report --lines");
+    let lines =
+        (sampled.samples >= LEAST_SAMPLES).then_some("Hottest lines: ompfuse report --lines");
     let more = has_few.then(|| format!("more samples: ompfuse record --sampling {MANY}"));
     match (lines, more) {
         (Some(lines), Some(more)) => Some(format!("{lines}; {more}")),

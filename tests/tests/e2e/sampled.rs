@@ -1,6 +1,9 @@
 //! Samples beside records: the right function in the right region, lines in the right proportion, and a program that doesn't notice.
 //! Counts and ratios only: how many samples there are depends on the machine.
 
+mod behind;
+mod counted;
+
 use ompfuse_tests::{command, compile, process, repository, table, tools};
 use serde_json::Value;
 use std::ffi::OsStr;

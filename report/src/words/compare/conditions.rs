@@ -32,10 +32,7 @@ pub(crate) fn condition(condition: &Condition) -> String {
             };
             let both = [of(a, "A"), of(b, "B")];
             let both: Vec<String> = both.into_iter().flatten().collect();
-            format!(
-                "{}; what changed there is in no count",
-                both.join("; ")
-            )
+            format!("{}; what changed there is in no count", both.join("; "))
         }
         Condition::Events { only_a, only_b } => {
             let only = |side: &str, names: &[String]| match names {
