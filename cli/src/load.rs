@@ -36,11 +36,13 @@ use bytes::Bytes;
 use ompfuse_format::run::{RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
 use ompfuse_fuse::run::InParts;
+use ompfuse_fuse::samples::sampled_sums;
 use ompfuse_fuse::span::Analysis;
 use ompfuse_fuse::{
-    Combiner, Profile, ProfileError, Run, Strategy, Summary, XuTable, combine_instances,
+    Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
 };
 use ompfuse_progress::Progress;
+use ompfuse_report::model::UncountedWork;
 use std::path::{Path, PathBuf};
 
 /// Name of the profile in the output folder of `ompfuse profile`.
@@ -48,6 +50,11 @@ pub(crate) const PROFILE_NAME: &str = "profile.parquet";
 
 /// First bytes of a Parquet file.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
+
+/// Bytes of records that are read once more for the samples of a report, at most: that takes some 0.2 s.
+const MOST_SAMPLED: usize = 32 << 20;
+/// The same where it is to be known what is in no count of instructions.
+const MOST_COUNTED: usize = 4 * MOST_SAMPLED;
 
 /// What looking for the most typical run takes of the time, at most, and reading a run of that of adding it.
 pub(crate) const OF_ORDER: f64 = 0.3;
@@ -96,13 +103,48 @@ pub(crate) fn summary(path: &Path, memory: u64, progress: Progress<'_>) -> Resul
     Ok(summary)
 }
 
-/// Adds what single records of the first input tell: work, span, what threads waited for. Profiles have it already.
+/// Adds what single records of the first input tell: work, span, what threads waited for, where its samples are. Profiles have it
+/// already.
 pub(crate) fn analyse(inputs: &[Source], summary: &mut Summary) -> Result<()> {
     if let Some(Source::Run(folder)) = inputs.first() {
-        let analysis = with_files(folder, |files| Ok(Analysis::of_files(files, summary)))?;
-        summary.analysis = Some(analysis);
+        with_samples(folder, |files| {
+            summary.analysis = Some(Analysis::of_files(files, summary));
+            let most = match counts(files) {
+                true => MOST_COUNTED,
+                false => MOST_SAMPLED,
+            };
+            summary.sampled = sampled_sums(files, Some(&summary.sites), most);
+            Ok(())
+        })?;
     }
     Ok(())
+}
+
+/// Whether functions of a run count their instructions.
+fn counts(files: &RunFiles<'_>) -> bool {
+    files
+        .header
+        .modules
+        .iter()
+        .any(|m| m.binary.counted.is_some())
+}
+
+/// How much of a run's work is in code that isn't counted; `None`: not known, or nothing is counted.
+pub(crate) fn uncounted(run: &Path) -> Result<Option<UncountedWork>> {
+    with_samples(run, |files| {
+        let found = counts(files).then(|| sampled_sums(files, None, MOST_COUNTED));
+        Ok(found.flatten().as_ref().and_then(ompfuse_report::uncounted))
+    })
+}
+
+/// Adds where the samples of a run are, if its functions count their instructions: else comparisons don't need them.
+pub(super) fn add_samples(run: &Path, summary: &mut Summary) -> Result<()> {
+    with_samples(run, |files| {
+        if counts(files) {
+            summary.sampled = sampled_sums(files, Some(&summary.sites), usize::MAX);
+        }
+        Ok(())
+    })
 }
 
 /// As [`analyse`], of one run.

@@ -128,18 +128,20 @@ impl PageArgs {
     }
 }
 
-/// The source files of a report's regions that are still there. `begun`: when the program ran, in seconds since 1970.
+/// The source files of a report's regions and hottest lines that are still there. `begun`: when the program ran, in seconds since 1970.
 pub(crate) fn sources(report: &Report, begun: Option<f64>) -> Sources {
+    let of_regions = report.regions.iter().filter_map(|r| r.source.as_ref());
+    let of_regions = of_regions.map(|source| &source.file);
+    let sampled = report.sampled.iter().flat_map(|s| &s.regions);
+    let lines = sampled.flat_map(|region| &region.lines);
+    let of_lines = lines.filter_map(|line| line.file.as_ref());
     let mut sources = Sources::new();
-    for region in &report.regions {
-        let Some(source) = &region.source else {
-            continue;
-        };
-        if sources.contains_key(&source.file) {
+    for path in of_regions.chain(of_lines) {
+        if sources.contains_key(path) {
             continue;
         }
-        if let Some(file) = source_file(Path::new(&source.file), begun) {
-            sources.insert(source.file.clone(), file);
+        if let Some(file) = source_file(Path::new(path), begun) {
+            sources.insert(path.clone(), file);
         }
     }
     sources

@@ -12,11 +12,19 @@ mod attribute;
 mod collected;
 mod functions;
 mod memory;
+mod region;
+mod summed;
+mod sums;
 #[cfg(test)]
 mod tests;
+mod units;
 
 pub use crate::run::places::{Code, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
-pub use attribute::{LineSum, Lines, RegionLines, lines};
-pub use collected::{Callers, CodeAt, Collected, OfFile, SampleAt, UnreadableSamples};
+pub use attribute::{Lines, lines};
+pub use collected::{Away, Callers, CodeAt, Collected, OfFile, SampleAt, UnreadableSamples};
 pub use functions::FunctionSum;
 pub use memory::Memory;
+pub use region::{LineSum, RegionLines};
+pub use summed::sampled_sums;
+pub use sums::{SampledSum, SampledSums};
+pub use units::{SiteUnits, UnitSample, UnitSum};

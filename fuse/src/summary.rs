@@ -118,6 +118,9 @@ pub struct Summary {
     /// Work, span and causes, of the first run's first records; `None`: nobody has asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<crate::span::Analysis>,
+    /// What samples tell, of the first run; `None`: nothing, or nobody has asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<crate::samples::SampledSums>,
 }
 
 /// A patched module.

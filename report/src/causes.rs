@@ -2,6 +2,7 @@
 //!
 //! Causes come of single records ([`ompfuse_fuse::span`]). What these don't tell has the cause [`Cause::Unknown`].
 
+pub(crate) mod behind;
 pub(crate) mod communication;
 mod exclusion;
 mod lines;
@@ -296,6 +297,7 @@ impl Found<'_> {
             seconds,
             share: 0.0,
             cause,
+            behind: None,
         });
     }
 

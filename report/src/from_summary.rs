@@ -17,6 +17,7 @@ mod property;
 pub(crate) mod ranks;
 mod region;
 mod running;
+pub(crate) mod sampled;
 mod times;
 mod transfer;
 pub(crate) mod uncounted;
@@ -115,6 +116,7 @@ impl Report {
             modules: summary.modules.iter().map(module_info).collect(),
             events: events(summary),
             uncounted: uncounted::functions(summary, &regions, &ids),
+            sampled: sampled::sampled(summary, &ids),
             thread_time_s: thread_ns as f64 * NS,
             regions,
             call_paths: paths::call_paths(summary, &on_paths, &ids, &context_ids),
@@ -161,6 +163,7 @@ impl Report {
             report.lost_is_least =
                 of_probes >= LEAST_PROBES || unknown >= LEAST_UNKNOWN || starved_s > 0.0;
             report.lost_s = Some(account.lost_ns() as f64 * NS + starved_s);
+            causes::behind::add(report);
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod units;
 pub mod view;
 pub mod words;
 
+pub use from_summary::sampled::uncounted;
 pub use from_summary::{growth, probes};
 pub use model::key::RegionKey;
 pub use model::{Class, Mutex, Region, Report};

@@ -19,6 +19,7 @@ pub(crate) mod probes;
 pub(crate) mod property;
 pub(crate) mod ranks;
 pub(crate) mod region;
+pub mod sampled;
 pub mod series;
 pub(crate) mod sum;
 pub(crate) mod times;
@@ -33,8 +34,8 @@ pub use facts::{
     EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UncountedCode, UnmatchedXus,
 };
 pub use loss::{
-    Better, BusiestRank, Cause, Loss, LossKind, OnPath, Predicted, PredictedRegion, RegionScaling,
-    Scaling, Silent,
+    Behind, Better, BusiestRank, Cause, Loss, LossKind, MostIn, OnPath, Predicted, PredictedRegion,
+    RegionScaling, Scaling, Silent,
 };
 pub use mutex::{Lock, LockKind, Mutex};
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};
@@ -45,6 +46,7 @@ pub use probes::{FewerProbes, MostProbes, ProbeTime};
 pub use property::{Property, PropertyKind};
 pub use ranks::{Mpi, Rank, RegionRank, RegionRanks};
 pub use region::{InPart, Region, RegionThread, Spread};
+pub use sampled::{Sampled, SampledFunction, SampledLine, SampledWork, UncountedWork};
 pub use times::Times;
 pub use transfer::{LateSender, Transfer};
 pub use tried::{Judged, Tried, TriedVariant};
@@ -96,6 +98,9 @@ pub struct Report {
     /// Functions that were to count their instructions and can't; the one with the most time comes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncounted: Vec<UncountedCode>,
+    /// What samples tell; absent if there are none, or reading them takes too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
     /// Recorded time of all threads: the sum of the own times of all regions and of the times in `serial`.
     pub thread_time_s: f64,
     /// Estimated time of the probes; null if the cost of a probe was not measured.

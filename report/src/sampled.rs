@@ -1,5 +1,6 @@
 //! Samples as a report: the lines and functions of regions, and of the code outside of them.
 
+pub use crate::model::sampled::{Callee, LEAST, SampledFunction, SampledLine};
 use ompfuse_format::Construct;
 use ompfuse_format::samples::{ClosedAt, Sampling};
 use ompfuse_fuse::names::readable;
@@ -8,13 +9,12 @@ use ompfuse_fuse::table::Site;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Fewer samples say nothing of a line or a function.
-pub const LEAST: u64 = 10;
 /// Most lines of a region that are told.
 const MOST: usize = 1000;
 
 /// The samples of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledReport {
     /// The program as the user named it.
     pub program: String,
@@ -39,6 +39,7 @@ pub struct SampledReport {
 
 /// The samples of a region, or of the code outside of constructs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledRegion {
     /// Kind; `None`: the code outside of constructs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,54 +73,6 @@ pub struct SampledRegion {
     pub functions: Vec<SampledFunction>,
     /// Lines with at least [`LEAST`], likewise.
     pub lines: Vec<SampledLine>,
-}
-
-/// The samples of a function.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SampledFunction {
-    /// Its name; `None`: nothing is known of the code.
-    pub function: Option<String>,
-    /// The file with its machine code, where that isn't the program's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<String>,
-    /// Its own, without those of what it calls.
-    pub samples: u64,
-    /// With those of what it calls inside of the region. Stacks that aren't whole may hide some.
-    pub total: u64,
-}
-
-/// A function of a library that a line calls.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Callee {
-    /// Its name; `None`: nothing is known of the code.
-    pub function: Option<String>,
-    /// The file with its machine code.
-    pub object: Option<String>,
-}
-
-/// The samples of a line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SampledLine {
-    /// The function, where it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-    /// Where that is inlined.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inlined_into: Option<String>,
-    /// Source file, where it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// The line there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-    /// The file with the machine code, where that isn't the program's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<String>,
-    /// Where the samples aren't of the line itself: they are in this function of a library, or in what it calls there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub callee: Option<Callee>,
-    /// How many.
-    pub samples: u64,
 }
 
 impl SampledReport {
@@ -183,6 +136,7 @@ impl Row {
             runtime,
             recording,
             uncertain,
+            uncounted: _,
             whole,
             lines,
             functions,

@@ -63,6 +63,7 @@ pub use shell::shell_words;
 pub use similar::{did_you_mean, similar};
 pub use tried::{change, judged, tried};
 pub(crate) use uncounted::uncounted;
+pub use uncounted::uncounted_share;
 pub use unmatched::reason;
 
 /// The kind of a pair of regions.

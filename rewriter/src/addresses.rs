@@ -57,6 +57,8 @@ pub struct CodePlace {
     pub frames: Arc<[Frame]>,
     /// It is code that was added to a patched file.
     pub is_added: bool,
+    /// Its link-time address, where the file has one for it.
+    pub address: Option<u64>,
 }
 
 /// Names instructions, which are given by where they are in the file, in their order.
@@ -86,6 +88,7 @@ pub fn places(bytes: &[u8], files: DebugFiles<'_>, offsets: &[u64]) -> Vec<CodeP
             function: covering(&functions, address).map(|f| f.name.to_owned()),
             frames: lines.frames(address),
             is_added: added.as_ref().is_some_and(|added| added.contains(&address)),
+            address: Some(address),
         }
     };
     offsets.iter().map(name).collect()

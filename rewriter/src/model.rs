@@ -51,6 +51,8 @@ pub struct Counting {
     pub told: Uncounted,
     /// Addresses of its increments, ascending.
     pub places: Vec<u64>,
+    /// Begins and lengths of the parts of its code.
+    pub code: Vec<(HexAddress, u64)>,
 }
 
 /// A site, with what `patch` would do about it.
@@ -232,6 +234,7 @@ impl Scan {
         let mut gone = BTreeSet::new();
         for f in self.counting.extract_if(.., is_meant) {
             gone.extend(f.places);
+            counted.code.retain(|part| !f.code.contains(part));
             counted.refused.push(Uncounted {
                 reason: why.to_owned(),
                 ..f.told

@@ -5,6 +5,8 @@ use crate::load;
 use crate::output;
 use crate::recording::{self, Recording, RecordingArgs, probes};
 use anyhow::Result;
+use ompfuse_report::words;
+use std::path::Path;
 
 /// Run a program once per event set and keep what was recorded
 ///
@@ -69,5 +71,14 @@ fn tell(recording: &Recording, args: &Args) -> Result<()> {
     if let Some(advice) = last.and_then(|run| probes::advice(&run.path, &args.recording)) {
         output::note(advice);
     }
+    if let Some(told) = last.and_then(|run| uncounted(&run.path)) {
+        output::note(told);
+    }
     Ok(())
+}
+
+/// What of a run's work is in code that isn't counted, if that is much.
+fn uncounted(run: &Path) -> Option<String> {
+    let work = load::uncounted(run).ok()??; // what can't be read is told by whoever reads it
+    words::uncounted_share(&work).filter(|_| work.is_much())
 }

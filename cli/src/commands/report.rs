@@ -95,6 +95,8 @@ enum SchemaOf {
     Series,
     /// That of --interval
     Intervals,
+    /// That of --lines
+    Lines,
 }
 
 /// Where intervals of time end.
@@ -192,6 +194,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
             SchemaOf::Report => documents::REPORT,
             SchemaOf::Series => documents::SERIES,
             SchemaOf::Intervals => documents::INTERVALS,
+            SchemaOf::Lines => documents::LINES,
         });
     }
     args.report.page.check()?;

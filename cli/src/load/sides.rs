@@ -65,7 +65,8 @@ impl Source {
     fn measured(&self, each: EachRun<'_>, progress: Progress<'_>) -> Result<Measured> {
         let (path, summary, table) = match self {
             Source::Run(path) => {
-                let profile = super::profile_of(path, progress)?;
+                let mut profile = super::profile_of(path, progress)?;
+                super::add_samples(path, &mut profile.summary)?;
                 (path, profile.summary, profile.xus)
             }
             Source::Profile(path) => {

@@ -75,7 +75,16 @@ fn of_file(
     let original = module.map_or(path, |m| &m.binary.path);
     let separate = debug.find(Path::new(original), &bytes);
     let places = addresses::places(&bytes, separate.files(), &all).into_iter();
-    places.map(|place| sampled(place, &unnamed)).collect()
+    let counted = module.and_then(|m| m.binary.counted.as_ref());
+    let is_counted = |place: &CodePlace| {
+        let covers = counted.zip(place.address).and_then(|(c, at)| c.covers(at));
+        covers == Some(true)
+    };
+    let named = places.map(|place| SampledPlace {
+        is_counted: is_counted(&place),
+        ..sampled(place, &unnamed)
+    });
+    named.collect()
 }
 
 fn sampled(place: CodePlace, unnamed: &SampledPlace) -> SampledPlace {

@@ -60,6 +60,7 @@ impl Summary {
             others_s: _,
             own: _,
             analysis: _,
+            sampled: _,
             // Taken over above.
             modules: _,
             events: _,

@@ -75,6 +75,12 @@ impl<'a> RunFiles<'a> {
         })
     }
 
+    /// Bytes of records, all threads together.
+    pub fn bytes(&self) -> usize {
+        let threads = self.processes.iter().flat_map(|p| &p.threads);
+        threads.map(|thread| thread.bytes.len()).sum()
+    }
+
     /// Sorts the files of a run folder, given as names and contents in any order. Files with other names than a run's
     /// are passed over.
     ///

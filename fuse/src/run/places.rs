@@ -41,6 +41,25 @@ pub struct SampledPlace {
     /// The file with the machine code, where that isn't the program's or isn't known to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
+    /// Whether its instructions are counted (`--count`).
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_counted: bool,
+}
+
+impl SampledPlace {
+    /// Its function as a whole, as the machine code has it: without line, and without what is inlined.
+    #[must_use]
+    pub fn of_function(&self) -> SampledPlace {
+        SampledPlace {
+            code: self.code,
+            function: self.function.clone(),
+            inlined_into: None,
+            file: None,
+            line: None,
+            object: self.object.clone(),
+            is_counted: self.is_counted,
+        }
+    }
 }
 
 /// A file with machine code.

@@ -1,10 +1,12 @@
 //! Samples to what their threads did then.
 
-use super::collected::{Callers, CodeAt, Collected, OfFile, SampleAt};
+use super::collected::{Away, Callers, CodeAt, Collected, OfFile, SampleAt};
 use super::functions::{FunctionSum, Functions};
+use super::region::{OfRegion, RegionLines, Work};
+use super::units::{SiteUnits, UnitKey, Units};
 use crate::run::places::{Code, SampledPlace, SampledPlaces};
-use crate::run::timeline::{Doing, Kind, Span, Step, Timeline};
-use rustc_hash::FxHashMap;
+use crate::run::timeline::{Doing, Lane, Span, Step, Timeline};
+use ompfuse_format::Construct;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,83 +16,21 @@ use std::collections::{BTreeMap, HashMap};
 /// earlier than the stamp, and every later one later. Interrupting a thread takes longer than this.
 const CLOCKS_NS: i64 = 200;
 
-/// Samples at a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineSum {
-    /// Position in [`SampledPlaces::places`]; `None`: code that nothing is known of.
-    pub place: Option<u32>,
-    /// Where this is the place of a call to a library: the function there, by a place in it.
-    pub callee: Option<u32>,
-    /// How many.
-    pub samples: u64,
-}
-
-/// The samples of a region, or of what is outside of all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RegionLines {
-    /// Position in the run's sites; `None`: the code outside of constructs.
-    pub site: Option<u32>,
-    /// In the program's code and that of its libraries.
-    pub work: u64,
-    /// In the OpenMP runtime, or waiting: neither line nor function of the program.
-    pub runtime: u64,
-    /// In what records.
-    pub recording: u64,
-    /// So near to a begin or end that they may be of another region; they are in no other sum.
-    pub uncertain: u64,
-    /// Those of the work whose callers are known up to the region's begin.
-    pub whole: u64,
-    /// The work by place, the hottest first.
-    pub lines: Vec<LineSum>,
-    /// The work by function, with what each calls, the hottest first.
-    pub functions: Vec<FunctionSum>,
-}
-
-impl RegionLines {
-    /// All samples.
-    pub fn samples(&self) -> u64 {
-        self.work + self.runtime + self.recording + self.uncertain
-    }
-}
-
 /// All samples of a run, by region and place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lines {
     /// The regions, those with most samples first.
     pub regions: Vec<RegionLines>,
+    /// Work while a thread was in a critical section or the like, by that construct. It is in `regions`, too.
+    pub held: Vec<RegionLines>,
     /// Samples of threads that had nothing to do, outside of constructs.
     pub idle: u64,
     /// Samples of what isn't on record: other processes and threads, or times at which nothing was recorded.
     pub unrecorded: u64,
-    /// Sums by execution unit, where they were asked for: its node, with process and thread of the sample.
-    pub units: Vec<OfUnit>,
-}
-
-/// A sample in an execution unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OfUnit {
-    /// Position of the process in the timeline.
-    pub process: u16,
-    /// The unit's node, unique in its process.
-    pub node: u64,
-    /// Its first iteration, section or rank.
-    pub first: i64,
-    /// As [`RegionLines::site`].
-    pub site: Option<u32>,
-    /// As [`LineSum::place`].
-    pub place: Option<u32>,
-    /// Whether it may be one of the unit before, or behind.
-    pub is_uncertain: bool,
-}
-
-/// A region's sums under construction.
-#[derive(Default)]
-struct OfRegion {
-    sums: RegionLines,
-    /// Its work by place, and by the library's function that is called there.
-    lines: FxHashMap<(Option<u32>, Option<u32>), u64>,
-    /// By function: its own, and with what it calls.
-    functions: FxHashMap<u32, [u64; 2]>,
+    /// The functions of places, by number.
+    pub functions: Vec<FunctionSum>,
+    /// The units of each site with their samples, where they were asked for, and there are not too many.
+    pub units: BTreeMap<u32, SiteUnits>,
 }
 
 /// Sums under construction.
@@ -102,11 +42,13 @@ struct Sums<'p> {
     callers: Vec<&'p [Callers]>,
     functions: Functions<'p>,
     regions: BTreeMap<Option<u32>, OfRegion>,
+    held: BTreeMap<Option<u32>, OfRegion>,
     out: Lines,
-    with_units: bool,
+    /// Where they are asked for.
+    units: Option<Units>,
 }
 
-/// Sums samples up. `with_units`: those in execution units also one by one.
+/// Sums samples up. `with_units`: those in execution units also by unit.
 pub fn lines(
     timeline: &Timeline<'_>,
     collected: &Collected,
@@ -126,39 +68,52 @@ pub fn lines(
         callers: collected.files.iter().map(|f| &f.callers[..]).collect(),
         functions: Functions::of(places),
         regions: BTreeMap::new(),
+        held: BTreeMap::new(),
         out: Lines::default(),
-        with_units,
+        units: with_units.then(Units::default),
     };
     let mut placed = 0;
     for number in 0..timeline.lanes().len() {
         let lane = &timeline.lanes()[number];
         let key = (timeline.processes()[lane.process as usize].pid, lane.tid);
+        let mut events = vec![];
         for (at, file) in collected.files.iter().enumerate() {
-            let Some(samples) = file.threads.get(&key) else {
-                continue;
+            // Another process or thread may have had the numbers before, or after.
+            let at_ns = |raw_ns: u64| {
+                let ns = timeline.at(lane, file.tsc(raw_ns)?);
+                (lane.begin_ns..=lane.end_ns).contains(&ns).then_some(ns)
             };
-            let timed = samples.iter().filter_map(|s| {
-                let ns = timeline.at(lane, file.tsc(s.raw_ns)?);
-                // Another process or thread may have had the numbers before, or after.
-                (lane.begin_ns..=lane.end_ns)
-                    .contains(&ns)
-                    .then_some((ns, at, *s))
-            });
-            let timed: Vec<(i64, usize, SampleAt)> = timed.collect();
-            placed += sums.add_lane(timeline, number, &timed);
+            let samples = file.threads.get(&key).into_iter().flatten();
+            events.extend(samples.filter_map(|s| Some((at_ns(s.raw_ns)?, Event::Sample(at, *s)))));
+            let away = file.away.get(&key).into_iter().flatten();
+            let away = away.filter(|_| with_units);
+            events.extend(away.filter_map(|a| Some((at_ns(a.raw_ns)?, Event::Away(*a)))));
         }
+        events.sort_by_key(|(ns, _)| *ns); // stable
+        placed += sums.add_lane(timeline, number, &events);
     }
     sums.out.unrecorded = collected.len().saturating_sub(placed);
     sums.finish()
 }
 
+/// What is known of a thread at a time.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// A sample of one of the files.
+    Sample(usize, SampleAt),
+    /// It lost its processor then.
+    Away(Away),
+}
+
 /// A sample, and what its thread did.
 struct At<'s> {
-    /// The spans that it was in.
-    open: &'s [Span<'s>],
+    /// The innermost span that it was in.
+    span: &'s Span<'s>,
     is_root: bool,
     process: u16,
     site: Option<u32>,
+    /// What it was in that admits one thread at a time.
+    held: Option<u32>,
     file: usize,
     sample: &'s SampleAt,
     unit_is_uncertain: bool,
@@ -167,49 +122,63 @@ struct At<'s> {
 
 impl Sums<'_> {
     /// Returns how many were in a span.
-    fn add_lane(
-        &mut self,
-        timeline: &Timeline<'_>,
-        number: usize,
-        samples: &[(i64, usize, SampleAt)],
-    ) -> u64 {
-        if samples.is_empty() {
+    fn add_lane(&mut self, timeline: &Timeline<'_>, number: usize, events: &[(i64, Event)]) -> u64 {
+        if events.is_empty() && self.units.is_none() {
             return 0;
         }
         let lane = &timeline.lanes()[number];
         let (mut open, mut next, mut placed): (Vec<Span<'_>>, usize, u64) = (vec![], 0, 0);
         // When another span began to be the innermost one, and when one of another region did.
         let (mut since, mut since_region, mut region) = (i64::MIN, i64::MIN, None);
+        // Sites of critical sections and the like, and when they are left.
+        let mut held: Vec<(Option<u32>, i64)> = vec![];
         for step in timeline.steps(number) {
             let now = match &step {
                 Step::Enter(span) => span.begin_ns,
                 Step::Leave(_, at) => *at,
             };
-            while let Some((ns, file, sample)) = samples.get(next).filter(|(ns, ..)| *ns < now) {
+            while let Some((ns, event)) = events.get(next).filter(|(ns, _)| *ns < now) {
                 next += 1;
-                if !open.is_empty() {
-                    placed += 1;
-                    let is_near = |since: i64| {
-                        ns.saturating_sub(since).min(now.saturating_sub(*ns)) < CLOCKS_NS
-                    };
-                    self.add(At {
-                        open: &open,
-                        is_root: lane.is_root,
-                        process: lane.process,
-                        site: region,
-                        file: *file,
-                        sample,
-                        unit_is_uncertain: is_near(since),
-                        is_uncertain: is_near(since_region),
-                    });
-                }
+                let Some(span) = open.last() else {
+                    continue;
+                };
+                let (file, sample) = match event {
+                    Event::Sample(file, sample) => (*file, sample),
+                    Event::Away(away) => {
+                        self.away(lane, span, away);
+                        continue;
+                    }
+                };
+                placed += 1;
+                let is_near =
+                    |since: i64| ns.saturating_sub(since).min(now.saturating_sub(*ns)) < CLOCKS_NS;
+                held.retain(|(_, until)| *until > *ns);
+                self.add(&At {
+                    span,
+                    held: held.last().and_then(|(site, _)| *site),
+                    is_root: lane.is_root,
+                    process: lane.process,
+                    site: region,
+                    file,
+                    sample,
+                    unit_is_uncertain: is_near(since),
+                    is_uncertain: is_near(since_region),
+                });
             }
-            if next == samples.len() {
+            if next == events.len() && self.units.is_none() {
                 break;
             }
             match step {
-                Step::Enter(span) => open.push(span),
-                Step::Leave(..) => drop(open.pop()),
+                Step::Enter(span) => {
+                    self.enter(lane, &span);
+                    open.push(span);
+                }
+                Step::Leave(span, _) => {
+                    open.pop();
+                    if let Some(until) = timeline.released_ns(lane, &span) {
+                        held.push((span.site, until));
+                    }
+                }
             }
             since = now;
             let site = open.iter().rev().find_map(|span| span.site);
@@ -220,25 +189,36 @@ impl Sums<'_> {
         placed
     }
 
-    fn add(&mut self, at: At<'_>) {
-        let At {
-            open,
-            is_root,
-            process,
-            site,
-            file,
-            sample,
-            unit_is_uncertain,
-            is_uncertain,
-        } = at;
-        let Some(span) = open.last() else {
-            return;
-        };
-        let place = self.place(file, &sample.at);
+    /// A span begins: part of a unit, if it is one.
+    fn enter(&mut self, lane: &Lane, span: &Span<'_>) {
+        if let (Some(units), Some(key)) = (&mut self.units, unit_key(lane.process, span)) {
+            let iterations = match span.construct {
+                Construct::Range => span.extent.max(1),
+                _ => 1,
+            };
+            units.add(key, |unit| {
+                unit.own_ns += span.own_ns.unwrap_or(0);
+                unit.iterations = iterations;
+            });
+        }
+    }
+
+    /// In a span the thread had no processor for some time.
+    fn away(&mut self, lane: &Lane, span: &Span<'_>, away: &Away) {
+        if let (Some(units), Some(key)) = (&mut self.units, unit_key(lane.process, span)) {
+            units.add(key, |unit| match away.is_preempted {
+                true => unit.interrupted_ns += away.ns,
+                false => unit.asleep_ns += away.ns,
+            });
+        }
+    }
+
+    fn add(&mut self, at: &At<'_>) {
+        let place = self.place(at.file, &at.sample.at);
         let code = place.and_then(|p| self.places.places.get(p as usize));
         let is_program = code.is_some_and(|p| p.object.is_none());
         let code = code.map_or(Code::User, |p| p.code);
-        let doing = span.doing(is_root);
+        let doing = at.span.doing(at.is_root);
         // A wait calls the C library, too.
         let waits = matches!(doing, Doing::Lost(_) | Doing::Idle) && !is_program;
         let code = match code {
@@ -249,44 +229,43 @@ impl Sums<'_> {
             self.out.idle += 1;
             return;
         }
-        let of_region = self.regions.entry(site).or_default();
-        let sums = &mut of_region.sums;
-        match code {
-            _ if is_uncertain => {
-                sums.uncertain += 1;
-                return;
-            }
-            Code::Runtime => sums.runtime += 1,
-            Code::Recording => sums.recording += 1,
-            Code::User => self.add_work(site, file, sample, place),
+        let work = (code == Code::User).then(|| self.work(at, place));
+        let region = self.regions.entry(at.site).or_default();
+        if at.is_uncertain {
+            region.sums.uncertain += 1;
+            return;
         }
-        if self.with_units && span.is_unit() && code == Code::User && span.kind == Kind::Interval {
-            self.out.units.push(OfUnit {
-                process,
-                node: span.node,
-                first: span.first(),
-                site,
-                place,
-                is_uncertain: unit_is_uncertain,
-            });
+        let Some(work) = work else {
+            match code {
+                Code::Recording => region.sums.recording += 1,
+                Code::Runtime | Code::User => region.sums.runtime += 1,
+            }
+            return;
+        };
+        region.add(&work);
+        if at.held.is_some() {
+            self.held.entry(at.held).or_default().add(&work);
+        }
+        let unit = unit_key(at.process, at.span).filter(|_| !at.unit_is_uncertain);
+        if let (Some(units), Some(unit)) = (&mut self.units, unit) {
+            units.sample(unit, work.line, &work.functions);
         }
     }
 
-    fn add_work(&mut self, site: Option<u32>, file: usize, sample: &SampleAt, place: Option<u32>) {
+    /// Where a sample of the work is.
+    fn work(&self, at: &At<'_>, place: Option<u32>) -> Work {
         let known = |place: u32| self.places.places.get(place as usize);
         // Code of a linkage table has neither.
         let has_name = |p: &SampledPlace| p.function.is_some() || p.line.is_some();
         let is_told = |place: u32| known(place).is_some_and(|p| p.object.is_none() && has_name(p));
-        let callers = self.callers[file].get(sample.callers as usize);
+        let callers = self.callers[at.file].get(at.sample.callers as usize);
         let calls = callers.map_or(&[][..], |callers| &callers.calls);
         let mut is_whole = callers.is_some_and(|callers| callers.is_whole);
         let (mut line, mut callee) = (place, None);
         let mut functions: Vec<u32> = vec![];
-        place
-            .iter()
-            .for_each(|p| self.functions.add(*p, &mut functions));
+        (place.iter()).for_each(|p| self.functions.add(*p, &mut functions));
         for call in calls {
-            let place = self.place(file, call);
+            let place = self.place(at.file, call);
             let Some((at, what)) = place.and_then(|p| Some((p, known(p)?))) else {
                 continue;
             };
@@ -305,20 +284,15 @@ impl Sums<'_> {
         }
         functions.sort_unstable();
         functions.dedup();
-        let region = self.regions.entry(site).or_default();
-        region.sums.work += 1;
-        region.sums.whole += u64::from(is_whole);
-        let line = if line.is_some_and(is_told) {
-            (line, callee)
-        } else {
-            (place, None)
-        };
-        *region.lines.entry(line).or_default() += 1;
-        let own = place.and_then(|p| self.functions.innermost(p));
-        for function in functions {
-            let sums = region.functions.entry(function).or_default();
-            sums[0] += u64::from(own == Some(function));
-            sums[1] += 1;
+        Work {
+            line: match line.is_some_and(is_told) {
+                true => (line, callee),
+                false => (place, None),
+            },
+            own: place.and_then(|p| self.functions.innermost(p)),
+            functions,
+            is_counted: place.and_then(known).is_some_and(|p| p.is_counted),
+            is_whole,
         }
     }
 
@@ -328,29 +302,27 @@ impl Sums<'_> {
         offsets.get(&code.offset).copied()
     }
 
-    fn finish(mut self) -> Lines {
-        for (site, region) in self.regions {
-            let line = |((place, callee), samples)| LineSum {
-                place,
-                callee,
-                samples,
-            };
-            let mut lines: Vec<LineSum> = region.lines.into_iter().map(line).collect();
-            lines.sort_by_key(|l| (Reverse(l.samples), l.place, l.callee));
-            let functions = region.functions.into_iter();
-            let mut functions: Vec<FunctionSum> = functions
-                .map(|(at, total)| self.functions.sum(at, total))
+    fn finish(self) -> Lines {
+        let finished = |regions: BTreeMap<Option<u32>, OfRegion>| {
+            let regions = regions.into_iter();
+            let mut regions: Vec<RegionLines> = regions
+                .map(|(site, region)| region.finish(site, &self.functions))
                 .collect();
-            functions.sort_by_key(|f| (Reverse(f.total), f.place, f.is_outer));
-            self.out.regions.push(RegionLines {
-                site,
-                lines,
-                functions,
-                ..region.sums
-            });
+            regions.sort_by_key(|r| (Reverse(r.samples()), r.site));
+            regions
+        };
+        Lines {
+            regions: finished(self.regions),
+            held: finished(self.held),
+            functions: self.functions.all(),
+            units: self.units.map(Units::finish).unwrap_or_default(),
+            ..self.out
         }
-        let by_samples = |r: &RegionLines| (Reverse(r.samples()), r.site);
-        self.out.regions.sort_by_key(by_samples);
-        self.out
     }
+}
+
+/// Which unit a span is a part of.
+fn unit_key(process: u16, span: &Span<'_>) -> Option<UnitKey> {
+    let site = span.site.filter(|_| span.is_unit())?;
+    Some((site, process, span.node))
 }

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use crate::run::RunFiles;
 use ompfuse_format::samples::{
-    Closed, Sample, SampleRecord, SamplesError, SamplesFile, SamplesHeader, TscPair,
+    Closed, Sample, SampleRecord, SamplesError, SamplesFile, SamplesHeader, Switch, TscPair,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -47,6 +47,17 @@ pub struct Callers {
     pub is_whole: bool,
 }
 
+/// A time at which a thread had no processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Away {
+    /// When it lost it: CLOCK_MONOTONIC_RAW in nanoseconds.
+    pub raw_ns: u64,
+    /// For how many nanoseconds.
+    pub ns: u64,
+    /// It would have gone on.
+    pub is_preempted: bool,
+}
+
 /// A file of samples, read.
 #[derive(Debug, Clone)]
 pub struct OfFile {
@@ -56,6 +67,8 @@ pub struct OfFile {
     pub objects: Vec<String>,
     /// By process and thread, in the order of time.
     pub threads: BTreeMap<(u32, u32), Vec<SampleAt>>,
+    /// Times without processor, likewise.
+    pub away: BTreeMap<(u32, u32), Vec<Away>>,
     /// Each once.
     pub callers: Vec<Callers>,
     /// Both clocks, in order.
@@ -130,6 +143,26 @@ fn time(record: &SampleRecord<'_>) -> u64 {
     }
 }
 
+/// Times between losing a processor and getting one.
+fn away(switches: &mut [Switch]) -> BTreeMap<(u32, u32), Vec<Away>> {
+    switches.sort_by_key(|s| s.raw_ns); // those of several processors are in no order
+    let mut lost: HashMap<(u32, u32), Switch> = HashMap::new();
+    let mut away: BTreeMap<(u32, u32), Vec<Away>> = BTreeMap::new();
+    for switch in switches {
+        let thread = (switch.pid, switch.tid);
+        if switch.is_out {
+            lost.insert(thread, *switch);
+        } else if let Some(out) = lost.remove(&thread) {
+            away.entry(thread).or_default().push(Away {
+                raw_ns: out.raw_ns,
+                ns: switch.raw_ns.saturating_sub(out.raw_ns),
+                is_preempted: out.is_preempted,
+            });
+        }
+    }
+    away
+}
+
 /// The code of a sample, and of what had called it.
 fn place(sample: &Sample, memory: &Memory) -> (CodeAt, Callers) {
     let code = |address: u64| {
@@ -161,10 +194,12 @@ impl OfFile {
         records.sort_by_key(time); // those of several processors are in no order
         let mut memory = Memory::default();
         let mut known: HashMap<Callers, u32> = HashMap::new();
+        let mut switches = vec![];
         let mut out = OfFile {
             header: file.header,
             objects: vec![],
             threads: BTreeMap::new(),
+            away: BTreeMap::new(),
             callers: vec![],
             clocks: vec![],
             lost: 0,
@@ -190,9 +225,10 @@ impl OfFile {
                 SampleRecord::Clock(pair) => out.clocks.push(pair),
                 SampleRecord::Lost { count, .. } => out.lost = out.lost.saturating_add(count),
                 SampleRecord::Closed(closed) => out.closed.push(closed),
-                SampleRecord::Switch(_) => {}
+                SampleRecord::Switch(switch) => switches.push(switch),
             }
         }
+        out.away = away(&mut switches);
         let mut callers: Vec<(Callers, u32)> = known.into_iter().collect();
         callers.sort_by_key(|(_, at)| *at);
         out.callers = callers.into_iter().map(|(callers, _)| callers).collect();

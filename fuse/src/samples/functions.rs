@@ -61,6 +61,12 @@ impl<'p> Functions<'p> {
         self.of_places.get(place as usize)?[0]
     }
 
+    /// All of them by number, without samples.
+    pub(super) fn all(&self) -> Vec<FunctionSum> {
+        let numbers = 0..self.first.len() as u32;
+        numbers.map(|number| self.sum(number, [0, 0])).collect()
+    }
+
     pub(super) fn sum(&self, number: u32, [own, total]: [u64; 2]) -> FunctionSum {
         let (place, is_outer) = self.first[number as usize];
         FunctionSum {

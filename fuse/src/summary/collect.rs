@@ -160,6 +160,7 @@ impl Summary {
             own: vec![],
             matching: None,
             analysis: None,
+            sampled: None,
         }
     }
 }

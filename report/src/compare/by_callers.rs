@@ -75,6 +75,7 @@ fn parted(side: &Side, sure: &[bool]) -> Side {
         origin: side.origin.clone(),
         interfaces: side.interfaces.clone(),
         total: side.total.clone(),
+        uncounted: side.uncounted.clone(),
         regions,
         parts: vec![],
         each: side.each.clone(),

@@ -2,6 +2,7 @@
 
 use super::diff::Condition;
 use super::side::{Quantity, Sample, Side};
+use crate::model::UncountedWork;
 
 /// Share of the threads' time from which on probes matter.
 const PROBES: f64 = 0.1;
@@ -75,6 +76,11 @@ pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
             a: much(x.probes),
             b: much(y.probes),
         });
+    }
+    let is_by_functions = (a.total.keys()).any(|q| q.is_by_functions() && b.total.contains_key(q));
+    let [of_a, of_b] = [a, b].map(|side| side.uncounted.clone().filter(UncountedWork::is_much));
+    if is_by_functions && (of_a.is_some() || of_b.is_some()) {
+        found.push(Condition::Uncounted { a: of_a, b: of_b });
     }
     let only = |these: &Side, those: &Side| -> Vec<String> {
         let events = these.origin.events.keys();

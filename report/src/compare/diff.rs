@@ -7,6 +7,7 @@ pub(super) use headline::headline;
 use super::LEAST_MATCHED;
 use super::behaviour::ALIKE;
 use super::side::{Quantity, SideRegion};
+use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
 use serde::{Deserialize, Serialize};
 
@@ -340,6 +341,13 @@ pub enum Condition {
         a: f64,
         /// Processors of B.
         b: f64,
+    },
+    /// Functions count their instructions (`--count`), and others have a large part of a side's work.
+    Uncounted {
+        /// How much of A's work these have; null if it is little, or not known.
+        a: Option<UncountedWork>,
+        /// The same of B.
+        b: Option<UncountedWork>,
     },
     /// Only one side has some events.
     Events {

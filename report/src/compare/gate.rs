@@ -14,7 +14,8 @@
 //! was counted on both sides and no model estimates it.
 //!
 //! What can't be told is never a pass. Where noise hides a change as large as the limit, and one beyond it may be there, the expression
-//! is *undecided* ([`Doubt`]); all else is an error ([`Problem`]).
+//! is *undecided* ([`Doubt`]). So is one about counts of functions where functions that don't count do much of the work. All else is an
+//! error ([`Problem`]).
 
 mod judge;
 mod outcome;
@@ -24,7 +25,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-pub use outcome::{Doubt, Hit, Outcome, Problem, Verdict};
+pub use outcome::{Doubt, Hit, NotCounted, Outcome, Problem, Verdict};
 pub use parse::{GateError, parse};
 pub(crate) use select::matches;
 

@@ -12,6 +12,7 @@ pub(crate) use units::median;
 pub use units::{Unit, units};
 
 use super::side::{Interface, Machine, Origin, Quantity, Unseen};
+use crate::model::UncountedWork;
 use crate::model::account::Account;
 use crate::model::key::RegionKey;
 use crate::{Class, Report};
@@ -32,6 +33,8 @@ pub struct Measured {
     pub interfaces: BTreeMap<String, Interface>,
     /// The whole program.
     pub total: BTreeMap<Quantity, f64>,
+    /// See `Side::uncounted`.
+    pub uncounted: Option<UncountedWork>,
     /// Its regions.
     pub regions: Vec<MeasuredRegion>,
     /// The same by their callers, where these are known.
@@ -55,6 +58,8 @@ pub struct MeasuredRegion {
     pub time_s: f64,
     /// What was measured.
     pub values: BTreeMap<Quantity, f64>,
+    /// See `SideRegion::uncounted`.
+    pub uncounted: Option<UncountedWork>,
     /// See `SideRegion::quantiles`.
     pub quantiles: Vec<f32>,
 }
@@ -100,6 +105,7 @@ fn finished(
         origin,
         interfaces,
         total,
+        uncounted: report.sampled.as_ref().and_then(|s| s.uncounted.clone()),
         regions,
         parts,
     }

@@ -2,6 +2,7 @@
 
 use super::gather::{Measured, MeasuredRegion};
 use super::side::{Each, Origin, Quantity, SIDE_VERSION, Sample, Side, SideRegion};
+use crate::model::UncountedWork;
 use crate::model::key::{Caller, RegionKey};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -112,6 +113,7 @@ pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
             doubt: same.iter().find_map(|r| r.doubt.clone()),
             share: if all > 0.0 { time / all } else { 0.0 },
             values: samples(same.iter().map(|r| &r.values)),
+            uncounted: UncountedWork::sum(same.iter().map(|r| r.uncounted.as_ref())),
             quantiles: mean_quantiles(same),
             callers,
             each: match same.len() == runs.len() {
@@ -129,6 +131,7 @@ pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
         origin: origin(name, &runs),
         interfaces: (runs.iter()).flat_map(|r| r.interfaces.clone()).collect(),
         total: samples(runs.iter().map(|r| &r.total)),
+        uncounted: UncountedWork::sum(runs.iter().map(|r| r.uncounted.as_ref())),
         each: each(runs.iter().map(|r| &r.total)),
         begun,
     })

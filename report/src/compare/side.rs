@@ -4,6 +4,7 @@ mod quantity;
 
 pub use quantity::{Quantity, Unit};
 
+use crate::model::UncountedWork;
 use crate::model::key::{Caller, RegionKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -87,6 +88,9 @@ pub struct SideRegion {
     pub share: f64,
     /// What was measured.
     pub values: BTreeMap<Quantity, Sample>,
+    /// What of its own work is in no count of instructions, by the samples of all runs; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncounted: Option<UncountedWork>,
     /// How long units take: seconds at equal steps of rank, the shortest first, the longest last. Empty without units.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quantiles: Vec<f32>,
@@ -227,6 +231,9 @@ pub struct Side {
     pub interfaces: BTreeMap<String, Interface>,
     /// The whole program.
     pub total: BTreeMap<Quantity, Sample>,
+    /// What of the regions' work is in no count of instructions, by the samples of all runs; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncounted: Option<UncountedWork>,
     /// Its regions, those with the most time first.
     pub regions: Vec<SideRegion>,
     /// Regions with several chains of callers once more, by these chains (see `compare::by_callers`).
@@ -251,6 +258,15 @@ impl Side {
         for region in self.regions.iter_mut().chain(&mut self.parts) {
             region.values.retain(|quantity, _| !quantity.is_time());
             region.quantiles.clear();
+        }
+        // Samples differ from machine to machine. Where little is uncounted, it is as if nobody knew.
+        let regions = self.regions.iter().chain(&self.parts);
+        let all = regions.map(|r| &r.uncounted).chain([&self.uncounted]);
+        let is_any = all.flatten().any(UncountedWork::is_much);
+        if !is_any {
+            self.uncounted = None;
+            let regions = self.regions.iter_mut().chain(&mut self.parts);
+            regions.for_each(|r| r.uncounted = None);
         }
         self
     }

@@ -4,7 +4,7 @@ use super::regions::Numbers;
 use crate::causes::communication::{busiest, waits_for_work};
 use crate::from_summary::efficiency;
 use crate::model::{
-    Account, Cause, Loss, LossKind, ProcessTime, Region, State, StatePart, StateTime,
+    Account, Behind, Cause, Loss, LossKind, ProcessTime, Region, State, StatePart, StateTime,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -55,6 +55,8 @@ struct Lost {
     seconds: f64,
     /// The rank that loses most, if that is known, what it loses, and why.
     most: (Option<u32>, f64, Cause),
+    /// What samples tell of it there.
+    behind: Option<Behind>,
     /// Calls and their time.
     calls: (u64, f64),
 }
@@ -131,10 +133,12 @@ impl Accounts {
                 seconds,
                 share: _, // of the sum, later
                 cause: _,
+                behind,
             } = loss;
             let lost = self.losses.entry((loss, region, at)).or_insert(Lost {
                 seconds: 0.0,
                 most: (rank, -1.0, Cause::Unknown),
+                behind: None,
                 calls: (0, 0.0),
             });
             lost.seconds += seconds;
@@ -144,6 +148,7 @@ impl Accounts {
             let (known, most, _) = lost.most;
             if seconds > most || seconds == most && rank < known {
                 lost.most = (rank, seconds, cause);
+                lost.behind = behind;
             }
         }
     }
@@ -208,6 +213,7 @@ impl Accounts {
                 region: id(region).filter(|&id| known(id)),
                 seconds: lost.seconds,
                 share: lost.seconds / available_s,
+                behind: lost.behind,
                 cause: match (id(at), lost.most) {
                     (Some(at), _) => Cause::Communication {
                         at,

@@ -7,8 +7,8 @@ use super::regions::Numbers;
 use crate::from_summary::uncounted::{by_share, share};
 use crate::model::sum::both;
 use crate::model::{
-    EventState, ModuleInfo, Mpi, ProbeTime, Report, RunInfo, Running, Serial, UncountedCode,
-    UnmatchedXus,
+    EventState, ModuleInfo, Mpi, ProbeTime, Report, RunInfo, Running, Sampled, Serial,
+    UncountedCode, UncountedWork, UnmatchedXus,
 };
 use ompfuse_format::run::Exit;
 
@@ -59,6 +59,7 @@ pub(super) fn add(first: &mut Report, other: Report) {
         mpi,
         lost_s,
         lost_is_least,
+        sampled,
     } = other;
     first.threads += threads;
     first.duration_s = most(first.duration_s, duration_s);
@@ -73,6 +74,11 @@ pub(super) fn add(first: &mut Report, other: Report) {
     }
     first.runs.extend(more);
     add_serial(&mut first.serial, &serial);
+    first.sampled = first
+        .sampled
+        .take()
+        .zip(sampled)
+        .map(|(a, b)| both_sampled(a, b));
     let known = first.probes.take().zip(probes);
     first.probes = known.map(|(a, b)| both_probes(&a, &b));
     let known = first.running.take().zip(running);
@@ -90,6 +96,26 @@ fn all(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 
 fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.zip(b).map(|(a, b)| a.max(b))
+}
+
+/// By region nothing is told: regions have other numbers on other ranks, and `report --lines` is about one run.
+fn both_sampled(a: Sampled, b: Sampled) -> Sampled {
+    let Sampled {
+        rate,
+        samples: _,
+        work,
+        uncounted,
+        regions: _,
+        held: _,
+    } = b;
+    Sampled {
+        rate: a.rate.max(rate),
+        samples: 0,
+        work: a.work + work,
+        uncounted: UncountedWork::sum([a.uncounted.as_ref(), uncounted.as_ref()]),
+        regions: vec![],
+        held: vec![],
+    }
 }
 
 fn add_run(first: &mut RunInfo, other: RunInfo) {

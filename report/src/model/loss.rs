@@ -1,6 +1,7 @@
 //! Why a program doesn't scale: losses with their causes, work and span, predictions.
 
 use super::parts::Sharing;
+use super::sampled::SampledFunction;
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
@@ -20,6 +21,40 @@ pub struct Loss {
     pub share: f64,
     /// Why the time is lost.
     pub cause: Cause,
+    /// What samples tell of the work behind it; absent if the run has none, or the cause is no work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<Behind>,
+}
+
+/// What samples tell of the work for which threads wait.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Behind {
+    /// Samples of it.
+    pub samples: u64,
+    /// Where more than half of it is, beside the place that the cause itself names; absent if nothing has so much, or it can't be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_in: Option<MostIn>,
+    /// Of code outside of parallel regions without `most_in`: the functions with most samples, at most 3 with at least 10 each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<SampledFunction>,
+}
+
+/// A line, or else a function, with more than half of some work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MostIn {
+    /// The function; null if it is the construct's own, or not known.
+    pub function: Option<String>,
+    /// Of a function without a line the file with its machine code, where that isn't the program's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Source file of the line; null if no line has so much.
+    pub file: Option<String>,
+    /// The line.
+    pub line: Option<u32>,
+    /// Samples there.
+    pub samples: u64,
 }
 
 /// The kind of a loss.

@@ -9,6 +9,9 @@ pub const SERIES: &str = include_str!("../../../docs/series.schema.json");
 /// Of `ompfuse report --interval LENGTH --format json`.
 pub const INTERVALS: &str = include_str!("../../../docs/intervals.schema.json");
 
+/// Of `ompfuse report --lines --format json`.
+pub const LINES: &str = include_str!("../../../docs/lines.schema.json");
+
 /// Of `ompfuse diff --format json`.
 pub const DIFF: &str = include_str!("../../../docs/diff.schema.json");
 

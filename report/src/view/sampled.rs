@@ -124,7 +124,7 @@ fn of_region(report: &SampledReport, region: &SampledRegion, options: TextOption
         vec![
             count(line.samples),
             percent(line.samples as f64 / region.work.max(1) as f64),
-            place(line),
+            line.place(),
             function(line),
         ]
     });
@@ -186,14 +186,6 @@ fn name(region: &SampledRegion) -> String {
 
 fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-fn place(line: &SampledLine) -> String {
-    match (&line.file, line.line, &line.object) {
-        (Some(file), Some(line), _) => format!("{}:{line}", base(file)),
-        (_, _, Some(object)) => base(object).to_owned(),
-        _ => "?".to_owned(),
-    }
 }
 
 fn function(line: &SampledLine) -> String {

@@ -7,6 +7,7 @@ use super::json::{
 };
 use super::{diff, growth, history, series};
 use crate::model::Report;
+use crate::sampled::SampledReport;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
@@ -23,6 +24,10 @@ pub fn documents() -> Vec<(&'static str, String)> {
         (
             "docs/intervals.schema.json",
             printed(of_type::<growth::GrowthJson<'_>>()),
+        ),
+        (
+            "docs/lines.schema.json",
+            printed(of_type::<SampledReport>()),
         ),
         (
             "docs/diff.schema.json",

@@ -12,7 +12,9 @@ pub use remedies::{remedy, schedule};
 use tasks::of_tasks;
 
 use super::units::{count, seconds};
-use crate::model::{BusiestRank, Cause, Lock, Loss, LossKind, Report};
+use crate::model::{
+    Behind, BusiestRank, Cause, Lock, Loss, LossKind, MostIn, Report, SampledFunction,
+};
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;
@@ -22,7 +24,7 @@ const NEAR: f64 = 0.05;
 
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
-    let told = told(report, loss.loss, &loss.cause);
+    let told = told(report, loss.loss, &loss.cause, loss.behind.as_ref());
     match loss.cause {
         // Else the calls' sum would be less than what is lost.
         Cause::Communication { calls, call_s, .. }
@@ -37,12 +39,17 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
 /// A loss that is longer than its calls by more has threads in it that idle.
 const WITH_IDLE: f64 = 1.05;
 
-fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
+/// `behind`: what samples tell of the work.
+fn told(report: &Report, kind: LossKind, cause: &Cause, behind: Option<&Behind>) -> String {
     let words = match cause {
-        Cause::SerialPart { .. }
-        | Cause::Communication { .. }
-        | Cause::LateSender { .. }
-        | Cause::Call { .. } => of_processes(report, cause),
+        Cause::AtRank { rank, cause } => {
+            let told = told(report, kind, cause, behind);
+            return format!("most on rank {rank}: {told}");
+        }
+        Cause::SerialPart { .. } => return serial_part(report, cause, behind),
+        Cause::Communication { .. } | Cause::LateSender { .. } | Cause::Call { .. } => {
+            of_processes(report, cause)
+        }
         Cause::UnevenUnits { .. }
         | Cause::UnevenDistribution { .. }
         | Cause::FewUnits { .. }
@@ -68,13 +75,73 @@ fn told(report: &Report, kind: LossKind, cause: &Cause) -> String {
         | Cause::ShortRegions { .. }
         | Cause::NoProcessor { .. }
         | Cause::SmallerTeam { .. } => of_teams(report, cause),
-        Cause::AtRank { rank, cause } => Some(format!(
-            "most on rank {rank}: {}",
-            told(report, kind, cause)
-        )),
         Cause::Unknown => None,
     };
-    words.unwrap_or_else(|| unknown(kind).to_owned())
+    let mostly = mostly(behind).map(|mostly| format!("; {mostly}"));
+    words.unwrap_or_else(|| unknown(kind).to_owned()) + &mostly.unwrap_or_default()
+}
+
+/// Where most of the work is.
+fn mostly(behind: Option<&Behind>) -> Option<String> {
+    let Behind {
+        samples,
+        most_in,
+        functions,
+    } = behind?;
+    if let Some(most) = most_in {
+        return Some(format!("most of it in {}", most_of(most)));
+    }
+    let share = |f: &SampledFunction| {
+        let share = percent(f.samples as f64 / (*samples).max(1) as f64);
+        format!("{share} of it in {}", f.function.as_deref().unwrap_or("?"))
+    };
+    let named: Vec<String> = functions.iter().map(share).collect();
+    (!named.is_empty()).then(|| named.join(", "))
+}
+
+/// A line, or a function.
+fn most_of(most: &MostIn) -> String {
+    let base = |path: &String| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let line = most.file.as_ref().zip(most.line);
+    let line = line.map(|(file, line)| format!("{}:{line}", base(file)));
+    let object = most.object.as_ref().map(base);
+    match (&most.function, line, object) {
+        (Some(function), Some(line), _) => format!("{function}, {line}"),
+        (Some(function), None, Some(object)) => format!("{function} ({object})"),
+        (Some(function), None, None) => function.clone(),
+        (None, line, object) => line.or(object).unwrap_or_default(),
+    }
+}
+
+/// Of the code outside of parallel regions.
+fn serial_part(report: &Report, cause: &Cause, behind: Option<&Behind>) -> String {
+    let Cause::SerialPart {
+        wall_s: Some(wall_s),
+        of_work,
+        function,
+    } = cause
+    else {
+        let mostly = mostly(behind).map(|mostly| format!("; {mostly}"));
+        return "too few threads work outside of parallel regions".to_owned()
+            + &mostly.unwrap_or_default();
+    };
+    let mostly = match function {
+        Some((id, s)) => Some(format!("{} of it in {}", seconds(*s), place(report, *id))),
+        None => mostly(behind),
+    };
+    let mostly = mostly.map_or_else(String::new, |mostly| format!(", {mostly}"));
+    // A limit far away says nothing.
+    let limit = of_work.filter(|share| *share >= NEAR).map(|share| {
+        format!(
+            ": at most {} times as fast as one thread, with any number of threads",
+            times(1.0 / share)
+        )
+    });
+    format!(
+        "one thread works outside of parallel regions, for {}{mostly}{}",
+        seconds(*wall_s),
+        limit.unwrap_or_default()
+    )
 }
 
 /// What is said where the records don't tell the cause.
@@ -90,36 +157,10 @@ fn unknown(kind: LossKind) -> &'static str {
     }
 }
 
-/// Of serial parts and calls.
+/// Of calls.
 fn of_processes(report: &Report, cause: &Cause) -> Option<String> {
     let at = |id: &u32| named(report, *id);
-    let plain = |id: &u32| place(report, *id);
     Some(match cause {
-        Cause::SerialPart {
-            wall_s,
-            of_work,
-            function,
-        } => {
-            let mostly = function.as_ref().map_or_else(String::new, |(id, s)| {
-                format!(", {} of it in {}", seconds(*s), plain(id))
-            });
-            // A limit far away says nothing.
-            let near = |share: &f64| *share >= NEAR;
-            let limit = of_work.filter(near).map(|share| {
-                format!(
-                    ": at most {} times as fast as one thread, with any number of threads",
-                    times(1.0 / share)
-                )
-            });
-            match wall_s {
-                Some(wall_s) => format!(
-                    "one thread works outside of parallel regions, for {}{mostly}{}",
-                    seconds(*wall_s),
-                    limit.unwrap_or_default()
-                ),
-                None => "too few threads work outside of parallel regions".to_owned(),
-            }
-        }
         Cause::Communication {
             at: id,
             calls,

@@ -3,7 +3,8 @@
 use super::compare::{changed, kind_in_sentence, most, place, quantity, value};
 use super::estimates::{MOST_RUNS, visible};
 use super::similar::did_you_mean;
-use crate::compare::gate::{Doubt, Hit, Outcome, Problem, Verdict};
+use super::uncounted::uncounted_work;
+use crate::compare::gate::{Doubt, Hit, NotCounted, Outcome, Problem, Verdict};
 use crate::compare::{Change, Diff, Finding, Quantity};
 use crate::model::key::RegionKey;
 
@@ -42,6 +43,12 @@ pub fn outcome_word(outcome: &Outcome) -> &'static str {
 /// What can be seen in spite of noise, and what would help.
 fn doubt(doubt: &Doubt) -> String {
     let (at, what) = (at_place(doubt.region.as_ref()), quantity(&doubt.quantity));
+    if let Some(NotCounted { side, work }) = &doubt.uncounted {
+        return format!(
+            "{at}: {}, so how {what} changed there is not known; --count that code, too, or compare times",
+            uncounted_work(&format!("the work in {side}"), work)
+        );
+    }
     let help = match doubt.runs_needed {
         Some(runs) if runs <= MOST_RUNS => format!("{runs} runs on each side would do"),
         Some(_) => format!("{MOST_RUNS} runs on each side would not do"),

@@ -1,10 +1,42 @@
 //! Sentences about functions that can't count their instructions.
 
-use super::units::percent;
-use crate::model::{Report, UncountedCode};
+use super::units::{percent, several};
+use crate::model::{Report, UncountedCode, UncountedWork};
 
 /// So many functions are named in a line.
 const NAMED: usize = 4;
+
+/// How much of some work isn't counted, with the functions that have most of it. `what`: the work.
+pub(crate) fn uncounted_work(what: &str, work: &UncountedWork) -> String {
+    let share = |n: u64| percent(n as f64 / work.work.max(1) as f64);
+    let named = work.functions.iter().take(NAMED).map(|f| {
+        let place = match (&f.function, &f.object) {
+            (Some(function), Some(object)) => format!("{function} ({object})"),
+            (None, Some(object)) => object.clone(),
+            (Some(function), None) => function.clone(),
+            (None, None) => "code in no file".to_owned(),
+        };
+        format!("{place} {}", share(f.samples))
+    });
+    let named: Vec<String> = named.collect();
+    format!(
+        "{} of {what} is in code that isn't counted, by {}: {}",
+        share(work.uncounted),
+        several(work.work, "sample"),
+        named.join(", ")
+    )
+}
+
+/// What of a run's counts is missing, if it is much or can't be told.
+pub fn uncounted_share(work: &UncountedWork) -> Option<String> {
+    if work.share().is_none() && !work.is_much() {
+        return Some(format!(
+            "how much of the work is in code that isn't counted is not known: {} are too few; record for longer, or with --sampling 1000",
+            several(work.work, "sample")
+        ));
+    }
+    (work.is_much()).then(|| uncounted_work("the regions' work", work))
+}
 
 /// A line for each function that is a region's own code, and one for the others.
 pub(crate) fn uncounted(report: &Report) -> Vec<String> {
@@ -32,5 +64,7 @@ pub(crate) fn uncounted(report: &Report) -> Vec<String> {
             names.join(", ")
         ));
     }
+    let sampled = report.sampled.as_ref().and_then(|s| s.uncounted.as_ref());
+    lines.extend(sampled.and_then(uncounted_share));
     lines
 }

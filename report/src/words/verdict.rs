@@ -1,6 +1,7 @@
 //! Why the program doesn't scale, in a few sentences.
 
 use super::units::{percent, seconds};
+use crate::model::sampled::LEAST as LEAST_SAMPLES;
 use crate::model::{Account, Efficiencies, Loss, Note, Region, Report, State};
 use crate::words;
 use ompfuse_format::Construct;
@@ -24,6 +25,8 @@ pub(crate) struct Verdict {
     pub(crate) prediction: Option<String>,
     /// What this run can't tell, and the command that does.
     pub(crate) hint: Option<String>,
+    /// What its samples tell beside this, or how to get more of them.
+    pub(crate) samples: Option<String>,
 }
 
 /// A loss in words.
@@ -75,7 +78,27 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
             },
         ),
         prediction: scaling.and_then(|s| words::prediction(report, s)),
+        samples: samples(report, &large),
     })
+}
+
+/// With so many samples a second of each thread programs become slower by 3 %.
+const MANY: u32 = 1000;
+
+/// How to see the lines that samples tell, and how to get more samples where the largest loss has too few. `large`: the losses.
+fn samples(report: &Report, large: &[&Loss]) -> Option<String> {
+    let sampled = report.sampled.as_ref()?;
+    let behind = large.first().and_then(|loss| loss.behind.as_ref());
+    let has_few = behind.is_some_and(|b| b.samples < LEAST_SAMPLES) && sampled.rate < MANY;
+    let lines =
+        (sampled.samples >= LEAST_SAMPLES).then_some("Hottest lines: ompfuse report --lines");
+    let more = has_few.then(|| format!("more samples: ompfuse record --sampling {MANY}"));
+    match (lines, more) {
+        (Some(lines), Some(more)) => Some(format!("{lines}; {more}")),
+        (Some(lines), None) => Some(lines.to_owned()),
+        (None, Some(more)) => Some(format!("For the hottest lines, {more}")),
+        (None, None) => None,
+    }
 }
 
 /// Whether no parallel region and no call of MPI is on record: whatever the program does, it isn't OpenMP that takes its time.
@@ -128,6 +151,7 @@ fn nothing(report: &Report) -> Option<Verdict> {
         losses: vec![],
         efficiencies: None,
         prediction: None,
+        samples: None,
     })
 }
 

@@ -279,6 +279,10 @@ fn finish(module: &Module<'_>, functions: Vec<Function>, set: u32, whole: &mut W
     let (mut increments, mut counting) = (Vec::new(), Vec::new());
     let mut told = Counted::of(set);
     let mut numbers = FxHashMap::default();
+    let part = |&number: &usize| {
+        let part = module.functions.get(number);
+        (HexAddress(part.start), part.end - part.start)
+    };
     for Function { looked, placed } in functions {
         let start = module.functions.get(looked.function).start;
         let number = match &placed {
@@ -298,8 +302,11 @@ fn finish(module: &Module<'_>, functions: Vec<Function>, set: u32, whole: &mut W
             Ok(placed) => {
                 let own = of(String::new());
                 told.functions.push((own.address, own.instructions));
+                let code: Vec<(HexAddress, u64)> = looked.parts.iter().map(part).collect();
+                told.code.extend(&code);
                 counting.push(Counting {
                     told: own,
+                    code,
                     places: placed.increments.iter().map(|i| i.at).collect(),
                 });
                 increments.extend(placed.increments);
@@ -310,6 +317,7 @@ fn finish(module: &Module<'_>, functions: Vec<Function>, set: u32, whole: &mut W
     }
     whole.windows.sort_by_key(|w| w.range.start);
     increments.sort_by_key(Increment::order);
+    told.code.sort_unstable();
     Found {
         increments,
         counting,

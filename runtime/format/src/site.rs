@@ -261,6 +261,9 @@ pub struct Counted {
     pub events: Vec<String>,
     /// Those that do: place of the first probe that a function could have, and number of instructions.
     pub functions: Vec<(HexAddress, u32)>,
+    /// All of their code: begins and lengths in bytes, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<(HexAddress, u64)>,
     /// Those that were to be counted, and can't.
     pub refused: Vec<Uncounted>,
     /// Sites of constructs whose code is in functions that were not to be counted, ascending; none by default.
@@ -306,6 +309,16 @@ impl Counted {
         let refused = self.refused.iter().map(|f| &f.sites);
         let mut lists = refused.chain([&self.left_out]);
         lists.any(|sites| sites.binary_search(&site).is_ok())
+    }
+
+    /// Whether an instruction is in a function that is counted. `None`: nobody has noted where these are.
+    pub fn covers(&self, address: u64) -> Option<bool> {
+        if self.code.is_empty() && !self.functions.is_empty() {
+            return None;
+        }
+        let behind = self.code.partition_point(|(begin, _)| begin.0 <= address);
+        let last = behind.checked_sub(1).map(|at| self.code[at]);
+        Some(last.is_some_and(|(begin, len)| address - begin.0 < len))
     }
 
     /// Instructions in functions that are counted, and in those that are not.

@@ -1,6 +1,9 @@
 //! Samples beside records: the right function in the right region, lines in the right proportion, and a program that doesn't notice.
 //! Counts and ratios only: how many samples there are depends on the machine.
 
+mod behind;
+mod counted;
+
 use ompfuse_tests::{command, compile, process, repository, table, tools};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -176,6 +179,70 @@ fn lines_have_samples_in_proportion() {
     let said = header(&run);
     assert_eq!(said["sampling"]["rate"], 1000);
     assert!(number(&said["sampling"], "samples") >= n);
+}
+
+#[test]
+fn code_of_libraries_is_told_by_the_line_that_calls_it() {
+    if !is_allowed() {
+        return;
+    }
+    // The second has no frame pointers, and inlines.
+    for compiler in [
+        "gcc -O0 -g -fopenmp",
+        "gcc -O2 -g -fopenmp",
+        "clang-19 -O2 -g -fopenmp",
+    ] {
+        let folder = tempfile::tempdir().expect("there is room");
+        let out = folder.path().join("stacks");
+        if !compile::files(&[source("stacks.c")], &out, &format!("{compiler} -lm")) {
+            continue;
+        }
+        let run = record(
+            &out,
+            &[],
+            2,
+            &folder.path().join("out"),
+            &["--sampling=1000"],
+        );
+        let all = lines(&run);
+        let of_loop = regions(&all).iter().max_by_key(|r| number(r, "work"));
+        let of_loop = of_loop.expect("a region");
+        let work = number(of_loop, "work");
+        assert!(work > 200, "{compiler}: {all}");
+        // Nearly all stacks reach the region's begin.
+        let whole = number(of_loop, "whole") as f64 / work as f64;
+        assert!(whole >= 0.98, "{compiler}: {whole} of the stacks");
+        let of_sine = |lines: &[u64]| {
+            let all = of_loop["lines"].as_array().expect("a list");
+            let called = all.iter().filter(|l| {
+                let object = l["callee"]["object"].as_str().unwrap_or_default();
+                object.contains("libm") && lines.contains(&number(l, "line"))
+            });
+            called.map(|l| number(l, "samples")).sum::<u64>()
+        };
+        let found = [of_sine(&[8]), of_sine(&[13]), of_sine(&[28])];
+        let n: u64 = found.iter().sum();
+        assert!(n * 2 > work, "{compiler}: {all}");
+        // All calls take about as long; how long depends on the argument.
+        for (found, share) in found.into_iter().zip([0.6f64, 0.3, 0.1]) {
+            let is = found as f64 / n as f64;
+            let error = (share * (1.0 - share) / n as f64).sqrt();
+            assert!(
+                (is - share).abs() <= 0.05 + 3.0 * error,
+                "{compiler}: {is} instead of {share}"
+            );
+        }
+        // A function's total has what it calls.
+        let functions = of_loop["functions"].as_array().expect("a list");
+        let both = functions.iter().find(|f| f["function"] == "both");
+        let both = number(both.expect("it calls the others"), "total");
+        let expected = (found[0] + found[1]) as f64 / work as f64;
+        assert!(
+            both as f64 / work as f64 >= expected - 0.02,
+            "{compiler}: {all}"
+        );
+        assert!(both < work, "{compiler}: {all}");
+    }
 }
 
 #[test]

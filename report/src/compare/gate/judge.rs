@@ -1,6 +1,7 @@
 //! Judging one expression.
 
 mod places;
+mod uncounted;
 
 use super::outcome::{Doubt, Hit, Problem, Verdict};
 use super::place::{Place, Values};
@@ -60,16 +61,18 @@ impl<'d> Judge<'d> {
             }
             Subject::Change(quantity) | Subject::Value(quantity) => quantity,
         };
-        let places = self.places(gate, quantity)?;
+        let (places, mut hidden) = self.hidden(gate, quantity, self.places(gate, quantity)?);
         let (hits, doubts) = match &gate.subject {
+            _ if places.is_empty() && !hidden.is_empty() => (vec![], vec![]),
             Subject::Value(_) => (self.by_value(gate, quantity, &places)?, vec![]),
             _ => self.by_change(gate, quantity, &places)?,
         };
+        hidden.extend(doubts);
         // What holds, holds with more regions, too.
         if hits.is_empty() {
             self.none_is_gone(gate)?;
         }
-        Ok(told(hits, doubts))
+        Ok(told(hits, hidden))
     }
 
     /// An error if a region with much time is gone that the expression is about, or that may have lost its probe.
@@ -345,6 +348,7 @@ impl<'d> Judge<'d> {
             change: hit.change,
             could_see: could_see.map(|visible| direction * visible),
             runs_needed,
+            uncounted: None,
         })
     }
 

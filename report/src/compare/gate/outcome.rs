@@ -1,6 +1,7 @@
 //! What became of expressions: values only, no sentences.
 
 use crate::compare::side::Quantity;
+use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ impl Outcome {
         matches!(self.verdict, Verdict::Error { .. })
     }
 
-    /// Whether noise hides whether it holds.
+    /// Whether noise, or code that isn't counted, hides whether it holds.
     pub fn is_undecided(&self) -> bool {
         matches!(self.verdict, Verdict::Undecided { .. })
     }
@@ -54,7 +55,7 @@ pub enum Verdict {
     },
     /// The condition does not hold.
     Passes,
-    /// Nothing shows that the condition holds, and there is so much noise that it may.
+    /// Nothing shows that the condition holds, and there is so much noise that it may; or so much is in no count that it may hold or not.
     Undecided {
         /// Where, the noisiest first; at least one.
         doubts: Vec<Doubt>,
@@ -99,6 +100,19 @@ pub struct Doubt {
     pub could_see: Option<f64>,
     /// Runs on each side that would show a change of the condition's limit. Null if no number would, or the limit is no growth.
     pub runs_needed: Option<u32>,
+    /// What it is that hides it, where that isn't noise but code that is in no count. Then nothing else is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncounted: Option<NotCounted>,
+}
+
+/// Code that no count of a side has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotCounted {
+    /// Name of the side.
+    pub side: String,
+    /// How much of the region's work it is; of the program's, if the region has too few samples.
+    pub work: UncountedWork,
 }
 
 /// Why a condition can't be checked.

@@ -3,6 +3,7 @@
 use super::outcome::Hit;
 use crate::compare::side::{Each, Quantity, Sample};
 use crate::compare::statistics::{Compared, Noisy, compared};
+use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ pub(super) struct Place<'d> {
     pub(super) is_steady: bool,
     pub(super) a: Values,
     pub(super) b: Values,
+    /// What of the work is in no count of its functions, as far as it is known.
+    pub(super) uncounted: [Option<UncountedWork>; 2],
     /// Run by run.
     pub(super) each: [Each; 2],
 }

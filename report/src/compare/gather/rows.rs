@@ -8,6 +8,7 @@ use super::sums::{Sums, Workers, add_counts};
 use super::{CLASSES, MeasuredRegion, Quantity, file_name};
 use crate::Report;
 use crate::from_summary::region_ids;
+use crate::from_summary::sampled::of_sites;
 use crate::model::key::{Caller, RegionKey};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
@@ -139,6 +140,9 @@ pub(super) fn rows(summary: &Summary, report: &Report) -> Rows {
             key.addresses.dedup();
         }
         row.sites.sort_unstable();
+        let is_in = |site: u32| row.sites.binary_search(&site).is_ok();
+        let sampled = summary.sampled.as_ref();
+        row.sums.uncounted = sampled.and_then(|s| of_sites(s, is_in));
     }
     rows
 }

@@ -2,6 +2,7 @@
 
 use super::rows::wait;
 use super::{MeasuredRegion, NS, Quantity};
+use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
 use ompfuse_format::Construct;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,9 @@ pub(super) struct Sums {
     pub(super) counts: Vec<Option<u64>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) unit_counts: Vec<Option<u64>>,
+    /// What of its work is in no count of instructions, by samples; `None`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) uncounted: Option<UncountedWork>,
     /// Some of it is not on record.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_part: bool,
@@ -136,6 +140,7 @@ impl Sums {
             max_ns,
             counts,
             unit_counts,
+            uncounted,
             in_part,
             classes,
             team_s: (total_s, work_s),
@@ -154,6 +159,7 @@ impl Sums {
         self.max_ns = self.max_ns.max(*max_ns);
         add_counts(&mut self.counts, counts);
         add_counts(&mut self.unit_counts, unit_counts);
+        self.uncounted = UncountedWork::sum([self.uncounted.as_ref(), uncounted.as_ref()]);
         self.in_part |= in_part;
         for (quantity, seconds) in classes {
             *self.classes.entry(quantity.clone()).or_default() += seconds;
@@ -191,6 +197,7 @@ impl Sums {
             barriers: key.construct.is_fork().then_some(self.barriers),
             time_s: self.own_ns as f64 * NS,
             values: self.values(key.construct, events),
+            uncounted: self.uncounted,
             quantiles: vec![],
             doubt: self.doubt,
             key,

@@ -170,6 +170,14 @@ impl Quantity {
         }
     }
 
+    /// Whether functions of the program count it themselves (`--count`), and others don't.
+    pub fn is_by_functions(&self) -> bool {
+        let (Quantity::Event(name) | Quantity::EventPerUnit(name)) = self else {
+            return false;
+        };
+        exact::is(name)
+    }
+
     /// Whether it counts instructions, by a processor, a simulator, or the program itself.
     pub fn is_instructions(&self) -> bool {
         let names = ["instructions", "sim-instructions", exact::NAME];

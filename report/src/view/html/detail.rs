@@ -3,7 +3,10 @@
 use super::rows::{Caller, Row};
 use super::shares::class_id;
 use super::{Context, source, title};
-use crate::model::{Class, LargestUnit, Lock, Loss, ParallelOverhead, Region, RegionThread};
+use crate::model::sampled::LEAST as LEAST_SAMPLES;
+use crate::model::{
+    Class, LargestUnit, Lock, Loss, ParallelOverhead, Region, RegionThread, SampledWork,
+};
 use crate::units::{SiteUnits, Unit};
 use crate::words;
 use ompfuse_format::Construct;
@@ -13,6 +16,8 @@ use serde_json::{Map, Value, json};
 const SAMPLED: usize = 40_000;
 /// Least of a region, where there are many.
 const LEAST: usize = 60;
+/// Hottest lines that are listed.
+const HOT: usize = 12;
 /// Calling contexts that are listed.
 const CALLERS: usize = 20;
 /// Places in machine code that are listed.
@@ -85,6 +90,9 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
     if let Some(excerpt) = source::excerpt(region, &page.report.regions, &page.sources) {
         put("source", excerpt);
     }
+    if let Some(hot) = hot(context, row) {
+        put("hot", hot);
+    }
     let code = row.sites.iter().find_map(|s| {
         let site = (s.module.clone()?, s.name.clone());
         page.code.get(&site)
@@ -130,6 +138,31 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
         (None, None) => {}
     }
     value
+}
+
+/// The lines that samples of its work are in; `None`: none has enough of them.
+fn hot(context: &Context<'_>, row: &Row<'_>) -> Option<Value> {
+    let page = context.page;
+    let sampled = page.report.sampled.as_ref()?;
+    let is_its = |region: Option<u32>| row.sites.iter().any(|s| Some(s.id) == region);
+    let mut all = SampledWork::default();
+    for one in sampled.regions.iter().filter(|one| is_its(one.region)) {
+        all.absorb(one);
+    }
+    let lines = all.lines.iter().filter(|l| l.samples >= LEAST_SAMPLES);
+    let lines: Vec<Value> = lines
+        .take(HOT)
+        .map(|line| {
+            json!([
+                line.samples,
+                line.place(),
+                line.function,
+                line.inlined_into,
+                source::line(line, &page.sources)
+            ])
+        })
+        .collect();
+    (!lines.is_empty()).then(|| json!({ "work": all.work, "lines": lines }))
 }
 
 /// What threads waited at a critical section or lock, and held it.

@@ -103,7 +103,7 @@ fn told(context: &Context<'_>, verdict: &Verdict) -> Markup {
             }
             @if let Some(efficiencies) = &verdict.efficiencies { p.prediction { (efficiencies) } }
             @if let Some(prediction) = &verdict.prediction { p.prediction { (prediction) } }
-            @if let Some(hint) = &verdict.hint { p.prediction { (hint) } }
+            @for hint in verdict.hint.iter().chain(&verdict.samples) { p.prediction { (hint) } }
         }
     }
 }

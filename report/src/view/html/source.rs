@@ -1,7 +1,7 @@
 //! Excerpts of the program's source files.
 
 use super::detail::short;
-use crate::model::Region;
+use crate::model::{Region, SampledLine};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -70,6 +70,14 @@ pub(in crate::view) fn lines_around(
         sums,
         is_newer: file.is_newer,
     })
+}
+
+/// The text of a line with samples; `None`: it isn't at hand, or may have moved.
+pub(super) fn line(at: &SampledLine, sources: &Sources) -> Option<String> {
+    let file = sources.get(at.file.as_ref()?).filter(|f| !f.is_newer)?;
+    let text = file.text.lines().nth((at.line? as usize).checked_sub(1)?)?;
+    let text: String = text.trim().chars().take(WIDTH).collect();
+    (!text.is_empty()).then_some(text)
 }
 
 /// The same for the scripts of a page.

@@ -13,6 +13,12 @@ const SHORT_S: f64 = 50e-6;
 /// A thread that gets fewer ranges in an execution of a loop would not get larger ones.
 const FEW_RANGES: f64 = 2.0;
 
+/// Whether samples have told functions of the work.
+fn is_named(loss: &Loss) -> bool {
+    let behind = loss.behind.as_ref();
+    behind.is_some_and(|b| b.most_in.is_some() || !b.functions.is_empty())
+}
+
 /// What usually helps; `None`: nothing in general.
 pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
     let ranks = report.mpi.as_ref().map_or(1, |mpi| mpi.ranks.len() as u64);
@@ -21,7 +27,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         cause => cause,
     };
     let text = match cause {
-        Cause::SerialPart { function: None, .. } if !has_functions(report) => {
+        Cause::SerialPart { function: None, .. } if !has_functions(report) && !is_named(loss) => {
             "parallelise that code; --functions '*' names its functions"
         }
         Cause::SerialPart { .. } => "parallelise that code",

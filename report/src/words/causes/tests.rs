@@ -14,6 +14,7 @@ fn said(report: &Report, loss: LossKind, cause: Cause) -> String {
         seconds: 1.0,
         share: 0.5,
         cause,
+        behind: None,
     };
     let told = super::cause(report, &loss);
     let remedy = remedy(report, &loss).map(|r| format!("; try: {r}"));

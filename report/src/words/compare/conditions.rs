@@ -1,6 +1,8 @@
 //! What speaks against a comparison.
 
 use crate::compare::Condition;
+use crate::model::UncountedWork;
+use crate::words::uncounted::uncounted_work;
 use crate::words::units::percent;
 
 /// What makes sides less comparable.
@@ -23,6 +25,14 @@ pub(crate) fn condition(condition: &Condition) -> String {
         Condition::Hosts => "the sides were recorded on different hosts".to_owned(),
         Condition::Processors { a, b } => {
             format!("the program could use {a} processors in A and {b} in B")
+        }
+        Condition::Uncounted { a, b } => {
+            let of = |work: &Option<UncountedWork>, side: &str| {
+                Some(uncounted_work(&format!("{side}'s work"), work.as_ref()?))
+            };
+            let both = [of(a, "A"), of(b, "B")];
+            let both: Vec<String> = both.into_iter().flatten().collect();
+            format!("{}; what changed there is in no count", both.join("; "))
         }
         Condition::Events { only_a, only_b } => {
             let only = |side: &str, names: &[String]| match names {

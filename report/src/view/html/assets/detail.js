@@ -159,6 +159,15 @@
       })))));
   };
 
+  // Where samples were: a bar for each line, with what is there.
+  const hot = r => r.hot && panel('Hottest lines', `Of ${count(r.hot.work)} samples in its code, those of lines with at least ten`,
+    h('ul', { class: 'hot' }, r.hot.lines.map(([n, place, name, into, text]) => h('li', {},
+      h('p', {}, h('span', { class: 'num' }, percent(n / r.hot.work)), ' ', h('span', { class: 'place' }, place), ' ', name && h('code', {}, name),
+        into && h('span', { class: 'sub' }, ` inlined into ${into}`), h('span', { class: 'sub' }, ` ${count(n)} samples`)),
+      h('span', { class: 'track', role: 'img', 'aria-label': `${place}: ${percent(n / r.hot.work)}` },
+        h('span', { class: into ? 'inlined' : 'work', style: `width:${(100 * n / r.hot.work).toFixed(2)}%` })),
+      text && h('pre', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `Source of ${place}` }, text)))));
+
   const code = r => r.code && panel('Machine code at the site', 'Its first instructions, as they were before it was patched',
     h('pre', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Instructions' }, r.code.join('\n')));
 
@@ -173,7 +182,7 @@
       return true;
     }
     const notes = r.notes.length > 0 && h('div', { class: 'alert' }, h('ul', {}, r.notes.map(note => h('li', {}, note))));
-    const panels = [why, overhead, ranks, threads, source, histogram, scatter, longest, mutex, locks, callers, predicted, events, code];
+    const panels = [why, overhead, ranks, threads, hot, source, histogram, scatter, longest, mutex, locks, callers, predicted, events, code];
     section.replaceChildren(head, facts(r), notes || '', h('div', { class: 'panels' }, panels.map(make => make(r))));
     return true;
   };

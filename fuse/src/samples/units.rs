@@ -1,0 +1,100 @@
+//! Execution units with their samples: what is needed to compare slow units with fast ones.
+
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Most units of a run that are compared: memory is some 100 bytes for each.
+const MOST: usize = 1_000_000;
+
+/// An execution unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnitSum {
+    /// Its own time, without what is nested in it, in nanoseconds.
+    pub own_ns: u64,
+    /// Iterations of a range; 1 of other units.
+    pub iterations: u64,
+    /// Of its own time the thread had no processor, because it wanted none.
+    pub asleep_ns: u64,
+    /// Of its own time the thread had no processor, and would have gone on.
+    pub interrupted_ns: u64,
+}
+
+/// A sample in an execution unit, in the program's code or that of its libraries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitSample {
+    /// Position in [`SiteUnits::units`].
+    pub unit: u32,
+    /// As [`LineSum::place`](super::LineSum::place), and [`callee`](super::LineSum::callee).
+    pub line: (Option<u32>, Option<u32>),
+    /// The functions that it is in, by number ([`Lines::functions`](super::Lines::functions)), each once.
+    pub functions: Box<[u32]>,
+}
+
+/// The units of a site.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SiteUnits {
+    /// In no order.
+    pub units: Vec<UnitSum>,
+    /// Their samples, without those that may be another unit's.
+    pub samples: Vec<UnitSample>,
+}
+
+/// A unit: its site, process and node.
+pub(super) type UnitKey = (u32, u16, u64);
+
+/// Units under construction.
+#[derive(Debug, Default)]
+pub(super) struct Units {
+    known: FxHashMap<UnitKey, u32>,
+    sites: BTreeMap<u32, SiteUnits>,
+}
+
+impl Units {
+    fn number(&mut self, key: UnitKey) -> Option<u32> {
+        if let Some(known) = self.known.get(&key) {
+            return Some(*known);
+        }
+        if self.known.len() == MOST {
+            return None;
+        }
+        let units = &mut self.sites.entry(key.0).or_default().units;
+        let number = units.len() as u32;
+        units.push(UnitSum::default());
+        self.known.insert(key, number);
+        Some(number)
+    }
+
+    /// Adds to a unit.
+    pub(super) fn add(&mut self, key: UnitKey, add: impl FnOnce(&mut UnitSum)) {
+        if let Some(number) = self.number(key) {
+            let site = self.sites.get_mut(&key.0);
+            site.and_then(|s| s.units.get_mut(number as usize)).map(add);
+        }
+    }
+
+    pub(super) fn sample(
+        &mut self,
+        key: UnitKey,
+        line: (Option<u32>, Option<u32>),
+        functions: &[u32],
+    ) {
+        let Some(unit) = self.number(key) else {
+            return;
+        };
+        if let Some(site) = self.sites.get_mut(&key.0) {
+            site.samples.push(UnitSample {
+                unit,
+                line,
+                functions: functions.into(),
+            });
+        }
+    }
+
+    /// By site. With too many units to compare there are none: some would be missing.
+    pub(super) fn finish(self) -> BTreeMap<u32, SiteUnits> {
+        match self.known.len() {
+            MOST => BTreeMap::new(),
+            _ => self.sites,
+        }
+    }
+}

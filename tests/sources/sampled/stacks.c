@@ -1,0 +1,31 @@
+/* A function of a library, called from three lines of a loop in the ratio 6:3:1, behind two functions of the program's own. */
+#include <math.h>
+#include <stdio.h>
+
+#define ITERATIONS 2000000
+
+static double often(double x) {
+    for (int i = 0; i < 6; i++) x += sin(x + i);
+    return x;
+}
+
+static double sometimes(double x) {
+    for (int i = 0; i < 3; i++) x += sin(x + i);
+    return x;
+}
+
+__attribute__((noinline)) static double both(double x) {
+    x = often(x) + 1;
+    return sometimes(x) + 1;
+}
+
+int main(void) {
+    double sum = 0;
+#pragma omp parallel for reduction(+ : sum)
+    for (int i = 0; i < ITERATIONS; i++) {
+        sum += both(i);
+        sum += sin(sum);
+    }
+    printf("%d\n", sum == sum);
+    return 0;
+}
