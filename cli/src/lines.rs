@@ -40,7 +40,7 @@ pub(crate) fn sampled(
         let nothing = SampledPlaces::default();
         let places = files.places.as_ref().unwrap_or(&nothing);
         let timeline = Timeline::new(files, progress)?;
-        let mut lines = lines(&timeline, &collected, places, false);
+        let mut lines = lines(&timeline, &collected, places, true);
         let sites = timeline.sites();
         if let Some(wanted) = wanted {
             choose(&mut lines, sites, wanted)?;

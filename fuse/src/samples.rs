@@ -17,6 +17,7 @@ mod summed;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod uneven;
 mod units;
 
 pub use crate::run::places::{Code, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
@@ -27,4 +28,5 @@ pub use memory::Memory;
 pub use region::{LineSum, RegionLines};
 pub use summed::sampled_sums;
 pub use sums::{SampledSum, SampledSums};
+pub use uneven::{AtLine, Difference, InFunction, Pair, Reason, Uneven};
 pub use units::{SiteUnits, UnitSample, UnitSum};

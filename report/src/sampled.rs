@@ -4,7 +4,7 @@ pub use crate::model::sampled::{Callee, LEAST, SampledFunction, SampledLine};
 use ompfuse_format::Construct;
 use ompfuse_format::samples::{ClosedAt, Sampling};
 use ompfuse_fuse::names::readable;
-use ompfuse_fuse::samples::{Lines, RegionLines, SampledPlace, SampledPlaces};
+use ompfuse_fuse::samples::{Lines, RegionLines, SampledPlace, SampledPlaces, Uneven};
 use ompfuse_fuse::table::Site;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -73,6 +73,9 @@ pub struct SampledRegion {
     pub functions: Vec<SampledFunction>,
     /// Lines with at least [`LEAST`], likewise.
     pub lines: Vec<SampledLine>,
+    /// Its slow units against fast ones, where they are uneven. Of several sites that are one region those with most units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uneven: Option<Uneven>,
 }
 
 impl SampledReport {
@@ -89,6 +92,9 @@ impl SampledReport {
             let site = region.site.and_then(|at| sites.get(at as usize));
             let row = rows.entry(key(site)).or_default();
             row.add(site, region, places);
+            if let Some(uneven) = region.site.and_then(|site| lines.uneven.get(&site)) {
+                row.add_uneven(uneven);
+            }
         }
         let mut regions: Vec<SampledRegion> = rows.into_values().map(Row::finish).collect();
         regions.sort_by_key(|r| std::cmp::Reverse(r.samples)); // stable: else by place
@@ -128,6 +134,13 @@ struct Row {
 }
 
 impl Row {
+    fn add_uneven(&mut self, uneven: &Uneven) {
+        let known = self.region.uneven.as_ref();
+        if known.is_none_or(|known| known.units < uneven.units) {
+            self.region.uneven = Some(uneven.clone());
+        }
+    }
+
     fn add(&mut self, site: Option<&Site>, more: &RegionLines, places: &SampledPlaces) {
         let region = &mut self.region;
         let RegionLines {

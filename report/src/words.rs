@@ -27,6 +27,7 @@ mod similar;
 pub(crate) mod transfer;
 mod tried;
 mod uncounted;
+pub(crate) mod uneven;
 pub mod units;
 mod unmatched;
 pub(crate) mod verdict;

@@ -1,9 +1,10 @@
 //! Samples to what their threads did then.
 
 use super::collected::{Away, Callers, CodeAt, Collected, OfFile, SampleAt};
-use super::functions::{FunctionSum, Functions};
+use super::functions::Functions;
 use super::region::{OfRegion, RegionLines, Work};
-use super::units::{SiteUnits, UnitKey, Units};
+use super::uneven::{Names, Uneven, uneven};
+use super::units::{UnitKey, Units};
 use crate::run::places::{Code, SampledPlace, SampledPlaces};
 use crate::run::timeline::{Doing, Lane, Span, Step, Timeline};
 use ompfuse_format::Construct;
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 const CLOCKS_NS: i64 = 200;
 
 /// All samples of a run, by region and place.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lines {
     /// The regions, those with most samples first.
     pub regions: Vec<RegionLines>,
@@ -27,10 +28,8 @@ pub struct Lines {
     pub idle: u64,
     /// Samples of what isn't on record: other processes and threads, or times at which nothing was recorded.
     pub unrecorded: u64,
-    /// The functions of places, by number.
-    pub functions: Vec<FunctionSum>,
-    /// The units of each site with their samples, where they were asked for, and there are not too many.
-    pub units: BTreeMap<u32, SiteUnits>,
+    /// By site: slow units against fast ones, where units are uneven and it was asked for.
+    pub uneven: BTreeMap<u32, Uneven>,
 }
 
 /// Sums under construction.
@@ -46,9 +45,10 @@ struct Sums<'p> {
     out: Lines,
     /// Where they are asked for.
     units: Option<Units>,
+    period_ns: u64,
 }
 
-/// Sums samples up. `with_units`: those in execution units also by unit.
+/// Sums samples up. `with_units`: slow units are compared with fast ones, too.
 pub fn lines(
     timeline: &Timeline<'_>,
     collected: &Collected,
@@ -71,6 +71,7 @@ pub fn lines(
         held: BTreeMap::new(),
         out: Lines::default(),
         units: with_units.then(Units::default),
+        period_ns: collected.files.first().map_or(0, |f| f.header.period_ns),
     };
     let mut placed = 0;
     for number in 0..timeline.lanes().len() {
@@ -123,6 +124,7 @@ struct At<'s> {
 impl Sums<'_> {
     /// Returns how many were in a span.
     fn add_lane(&mut self, timeline: &Timeline<'_>, number: usize, events: &[(i64, Event)]) -> u64 {
+        // Units without samples are units, too.
         if events.is_empty() && self.units.is_none() {
             return 0;
         }
@@ -311,11 +313,20 @@ impl Sums<'_> {
             regions.sort_by_key(|r| (Reverse(r.samples()), r.site));
             regions
         };
+        let names = Names {
+            places: self.places,
+            functions: &self.functions.all(),
+        };
+        let units = self.units.map(Units::finish).unwrap_or_default();
+        let period_s = self.period_ns as f64 * 1e-9;
+        let uneven = units
+            .iter()
+            .filter_map(|(site, units)| Some((*site, uneven(units, period_s, names)?)));
+        let uneven = uneven.collect();
         Lines {
             regions: finished(self.regions),
             held: finished(self.held),
-            functions: self.functions.all(),
-            units: self.units.map(Units::finish).unwrap_or_default(),
+            uneven,
             ..self.out
         }
     }

@@ -43,7 +43,7 @@ pub fn sampled_sums(
         return None;
     }
     let timeline = Timeline::new(files, Progress::default()).ok()?;
-    let found = lines(&timeline, &collected, places, false);
+    let found = lines(&timeline, &collected, places, true);
     let sites = sites.unwrap_or(timeline.sites()).iter().zip(0..);
     let known: HashMap<(&str, &str), u32> = sites.map(|(s, at)| (s.key(), at)).collect();
     let to = |site: u32| {
@@ -55,7 +55,10 @@ pub fn sampled_sums(
         let known = regions
             .iter()
             .filter(|r| r.site.is_none_or(|s| to(s).is_some()));
-        let sum = |r: &RegionLines| summed(r, r.site.and_then(to), places);
+        let sum = |r: &RegionLines| SampledSum {
+            uneven: r.site.and_then(|site| found.uneven.get(&site).cloned()),
+            ..summed(r, r.site.and_then(to), places)
+        };
         known.filter(|r| r.work > 0).map(sum).collect()
     };
     sums.tells_counted = tells_counted(files);
@@ -105,5 +108,6 @@ fn summed(region: &RegionLines, site: Option<u32>, places: &SampledPlaces) -> Sa
         uncounted: region.uncounted,
         lines,
         functions,
+        uneven: None,
     }
 }

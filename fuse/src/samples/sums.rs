@@ -1,10 +1,11 @@
 //! What a run's samples tell, as small as a summary needs it: values only.
 
+use super::uneven::Uneven;
 use crate::run::places::SampledPlace;
 use serde::{Deserialize, Serialize};
 
 /// The samples of the run that times are from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledSums {
     /// Samples a second of processor time that were wanted.
     pub rate: u32,
@@ -21,7 +22,7 @@ pub struct SampledSums {
 }
 
 /// The samples of a region's own work.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledSum {
     /// Position in the summary's sites; `None`: the code outside of constructs.
     pub site: Option<u32>,
@@ -34,6 +35,9 @@ pub struct SampledSum {
     pub lines: Vec<(SampledPlace, u64)>,
     /// The hottest functions: places without line.
     pub functions: Vec<(SampledPlace, u64)>,
+    /// Its slow units against fast ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uneven: Option<Uneven>,
 }
 
 fn is_zero(n: &u64) -> bool {

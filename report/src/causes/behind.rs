@@ -90,10 +90,18 @@ fn behind(sampled: &Sampled, regions: &[Region], loss: &Loss) -> Option<Behind> 
             .collect(),
         _ => vec![],
     };
+    let is_uneven = matches!(
+        loss.cause,
+        Cause::UnevenUnits { .. }
+            | Cause::UnevenDistribution { .. }
+            | Cause::UnevenTasks { .. }
+            | Cause::FewUnits { .. }
+    );
     Some(Behind {
         samples: all.work,
         most_in,
         functions,
+        uneven: all.uneven.filter(|_| is_uneven),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::parts::Sharing;
 use super::sampled::SampledFunction;
+use ompfuse_fuse::samples::Uneven;
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
@@ -38,6 +39,9 @@ pub struct Behind {
     /// Of code outside of parallel regions without `most_in`: the functions with most samples, at most 3 with at least 10 each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<SampledFunction>,
+    /// Of units that take differently long: the slow ones against the fast ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uneven: Option<Uneven>,
 }
 
 /// A line, or else a function, with more than half of some work.

@@ -1,5 +1,6 @@
 //! What samples tell of regions: where threads were when they were looked at.
 
+use ompfuse_fuse::samples::Uneven;
 use serde::{Deserialize, Serialize};
 
 /// Fewer samples say nothing.
@@ -49,6 +50,9 @@ pub struct SampledWork {
     pub functions: Vec<SampledFunction>,
     /// Likewise the lines.
     pub lines: Vec<SampledLine>,
+    /// Its slow units against fast ones, where they are uneven. Of several sites that are one region those with most units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uneven: Option<Uneven>,
 }
 
 impl SampledWork {
@@ -60,7 +64,12 @@ impl SampledWork {
             uncounted,
             functions,
             lines,
+            uneven,
         } = more;
+        let units = |u: &Option<Uneven>| u.as_ref().map_or(0, |u| u.units);
+        if units(uneven) > units(&self.uneven) {
+            self.uneven.clone_from(uneven);
+        }
         self.uncounted = match self.work {
             0 => uncounted.clone(),
             _ => UncountedWork::sum([self.uncounted.as_ref(), uncounted.as_ref()]),

@@ -4,7 +4,9 @@ use super::paint::{self, Paint};
 use super::table::{self, Column, wrap};
 use super::text::TextOptions;
 use crate::sampled::{LEAST, SampledLine, SampledRegion, SampledReport};
+use crate::words::uneven::{meant, noun, reason};
 use crate::words::units::{count, percent, seconds, several};
+use ompfuse_format::Construct;
 use ompfuse_format::samples::{ClosedAt, TooMuch};
 
 /// Lines of a region that are listed.
@@ -110,6 +112,17 @@ fn of_region(report: &SampledReport, region: &SampledRegion, options: TextOption
         parts.push(format!("{} uncertain", share(region.uncertain)));
     }
     text += &wrap(&format!("  {}", parts.join(" · ")), options.width, "    ");
+    if let Some(uneven) = &region.uneven {
+        let noun = noun(region.construct.unwrap_or(Construct::Task));
+        let told = match reason(uneven, noun) {
+            Some(reason) => format!("  {}: {reason}", meant(uneven)),
+            None => format!(
+                "  {}: why they are slow isn't known, with so few units or samples",
+                meant(uneven)
+            ),
+        };
+        text += &wrap(&told, options.width, "    ");
+    }
     if region.lines.is_empty() {
         let why = format!("  no line has {LEAST} samples");
         return text + &paint.dim(&why) + "\n";

@@ -11,10 +11,12 @@ pub use prediction::{lower_bound, path, prediction, why};
 pub use remedies::{remedy, schedule};
 use tasks::of_tasks;
 
+use super::uneven;
 use super::units::{count, seconds};
 use crate::model::{
     Behind, BusiestRank, Cause, Lock, Loss, LossKind, MostIn, Report, SampledFunction,
 };
+use ompfuse_fuse::samples::Reason;
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;
@@ -77,7 +79,21 @@ fn told(report: &Report, kind: LossKind, cause: &Cause, behind: Option<&Behind>)
         | Cause::SmallerTeam { .. } => of_teams(report, cause),
         Cause::Unknown => None,
     };
-    let mostly = mostly(behind).map(|mostly| format!("; {mostly}"));
+    let noun = match cause {
+        Cause::UnevenTasks { .. } => "tasks",
+        Cause::UnevenUnits {
+            is_sections: true, ..
+        }
+        | Cause::FewUnits {
+            is_sections: true, ..
+        } => "sections",
+        _ => "ranges",
+    };
+    let slow = behind.and_then(|b| b.uneven.as_ref());
+    let slow = slow.filter(|u| !matches!(u.reason, Reason::Alike | Reason::Iterations));
+    let slow = slow.and_then(|u| uneven::reason(u, noun));
+    let mostly = slow.or_else(|| mostly(behind));
+    let mostly = mostly.map(|mostly| format!("; {mostly}"));
     words.unwrap_or_else(|| unknown(kind).to_owned()) + &mostly.unwrap_or_default()
 }
 
@@ -87,6 +103,7 @@ fn mostly(behind: Option<&Behind>) -> Option<String> {
         samples,
         most_in,
         functions,
+        uneven: _,
     } = behind?;
     if let Some(most) = most_in {
         return Some(format!("most of it in {}", most_of(most)));

@@ -3,6 +3,7 @@
 
 mod behind;
 mod counted;
+mod uneven;
 
 use ompfuse_tests::{command, compile, process, repository, table, tools};
 use serde_json::Value;

@@ -1,0 +1,466 @@
+//! Why some units of a region are slower than others, by their samples.
+//!
+//! The slowest tenth of the units is compared with the others. What is compared are units, not samples: a unit that is looked at a
+//! hundred times is one unit. (The division of a variance among functions is that of VProfiler, Huang et al., EuroSys 2017; see
+//! `docs/references.md`.)
+
+use super::functions::FunctionSum;
+use super::units::{SiteUnits, UnitSample, UnitSum};
+use crate::run::places::SampledPlaces;
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// Fewer units are not divided into slow and fast ones.
+const LEAST_UNITS: usize = 20;
+/// Fewer slow units don't tell what slow ones have in common.
+const LEAST_SLOW: usize = 5;
+/// Fewer samples of slow units, or of fast ones, don't tell where they differ.
+const LEAST_SAMPLES: u64 = 20;
+/// Units are uneven if the slow ones take so many times as long.
+const UNEVEN: f64 = 1.5;
+/// What explains so much of what slow units take longer is a reason.
+const MOST: f64 = 0.5;
+/// Of a hundred regions in which nothing differs one may be told.
+const LEVEL: f64 = 0.01;
+/// If the place with the largest difference may explain no more than this, units are alike.
+const ALIKE: f64 = 0.25;
+
+/// Slow units of a region against the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Uneven {
+    /// Units.
+    pub units: u64,
+    /// Of these the slowest tenth.
+    pub slow: u64,
+    /// Mean own time of a slow unit, in seconds; without interruptions, if these aren't the reason.
+    pub slow_s: f64,
+    /// Mean own time of the others, likewise.
+    pub fast_s: f64,
+    /// Slow units have so many times the others' iterations.
+    pub iterations_times: f64,
+    /// Why they are slow.
+    pub reason: Reason,
+}
+
+/// Why units are slow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// They have more iterations, each of which takes about as long.
+    Iterations,
+    /// They spend the time in code where fast ones spend less.
+    Code(Difference),
+    /// Their thread gave its processor away: it waited for something, or slept. Mean seconds in slow and in fast units.
+    Asleep(Pair),
+    /// Their thread lost its processor, and would have gone on. Likewise.
+    Interrupted(Pair),
+    /// Their thread was in the kernel, for system calls or page faults. Likewise, by what neither samples nor switches have.
+    Kernel(Pair),
+    /// They spend it in the same code as fast ones: there are more rounds of an inner loop, memory or a processor is slower.
+    Alike,
+    /// It isn't known: there are too few units or samples.
+    Unknown,
+}
+
+impl Reason {
+    fn with_times(mut self, change: impl Fn(Pair) -> Pair) -> Reason {
+        if let Reason::Code(Difference { function, line }) = &mut self {
+            let function = function.iter_mut().map(|f| &mut f.time);
+            let line = line.iter_mut().map(|l| &mut l.time);
+            function.chain(line).for_each(|time| *time = change(*time));
+        }
+        self
+    }
+}
+
+/// Means of slow and of fast units.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pair {
+    /// Of slow units.
+    pub slow_s: f64,
+    /// Of the others.
+    pub fast_s: f64,
+}
+
+/// Code that makes slow units slow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Difference {
+    /// The function, with what it calls; absent if none differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<InFunction>,
+    /// The line; absent if none has most of the difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<AtLine>,
+}
+
+/// A function that makes slow units slow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InFunction {
+    /// Its name.
+    pub name: String,
+    /// Time in it, and in what it calls.
+    #[serde(flatten)]
+    pub time: Pair,
+}
+
+/// A line that makes slow units slow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AtLine {
+    /// Source file.
+    pub file: String,
+    /// The line there.
+    pub line: u32,
+    /// Time in it, and in functions of libraries that it calls.
+    #[serde(flatten)]
+    pub time: Pair,
+}
+
+/// Names of what samples are in.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'n> {
+    pub(super) places: &'n SampledPlaces,
+    /// By number.
+    pub(super) functions: &'n [FunctionSum],
+}
+
+/// Compares the units of a site. `period_s`: what a sample stands for. `None`: they are even, or too few to be divided.
+pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Option<Uneven> {
+    let units = &site.units;
+    let count = units.len();
+    if count < LEAST_UNITS {
+        return None;
+    }
+    // What others did with the processor is no property of units: it is looked at only if nothing else makes them slow.
+    let by_time = slowest(units, |u| u.own_ns.saturating_sub(u.interrupted_ns));
+    let all = Both::of(units, &by_time);
+    let is_uneven = |time: Means| time.slow > 0.0 && time.slow >= UNEVEN * time.fast;
+    if !is_uneven(all.time) {
+        let by_length = slowest(units, |u| u.own_ns);
+        let all = Both::of(units, &by_length);
+        let reason = Reason::Interrupted(all.interrupted.seconds());
+        return is_uneven(all.own).then(|| found(&by_length, all.own, &all, reason));
+    }
+    let excess = all.time.slow - all.time.fast;
+    let explains = |of: Means| of.slow - of.fast >= MOST * excess;
+    let kernel = in_kernel(site, &by_time, &all, period_s);
+    let times = all.iterations.slow / all.iterations.fast.max(1.0);
+    let each = all.time.slow / all.time.fast / times;
+    let slow = by_time.iter().filter(|is_slow| **is_slow).count();
+    let reason = if explains(all.asleep) {
+        Reason::Asleep(all.asleep.seconds())
+    } else if times >= UNEVEN && (1.0 / UNEVEN..=UNEVEN).contains(&each) {
+        Reason::Iterations
+    } else if explains(kernel.0) && kernel.0.slow - kernel.0.fast > 2.0 * kernel.1 {
+        Reason::Kernel(kernel.0.seconds())
+    } else if slow < LEAST_SLOW {
+        Reason::Unknown
+    } else {
+        in_code(site, &by_time, period_s, names).with_times(|pair| all.time.at_most(pair))
+    };
+    Some(found(&by_time, all.time, &all, reason))
+}
+
+/// `time`: what of the units' time counts.
+fn found(is_slow: &[bool], time: Means, all: &Both, reason: Reason) -> Uneven {
+    Uneven {
+        units: is_slow.len() as u64,
+        slow: is_slow.iter().filter(|is| **is).count() as u64,
+        slow_s: time.slow * NS,
+        fast_s: time.fast * NS,
+        iterations_times: all.iterations.slow / all.iterations.fast.max(1.0),
+        reason,
+    }
+}
+
+const NS: f64 = 1e-9;
+
+/// Which units are the slowest tenth.
+fn slowest(units: &[UnitSum], time: impl Fn(&UnitSum) -> u64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by_key(|at| Reverse(time(&units[*at]))); // stable: which of equal ones doesn't matter
+    let mut is_slow = vec![false; units.len()];
+    for at in order.into_iter().take(units.len().div_ceil(10)) {
+        is_slow[at] = true;
+    }
+    is_slow
+}
+
+/// Means of slow and of fast units.
+#[derive(Debug, Clone, Copy, Default)]
+struct Means {
+    slow: f64,
+    fast: f64,
+}
+
+impl Means {
+    fn seconds(self) -> Pair {
+        Pair {
+            slow_s: self.slow * NS,
+            fast_s: self.fast * NS,
+        }
+    }
+
+    /// Of what samples tell no more than there was.
+    fn at_most(self, pair: Pair) -> Pair {
+        Pair {
+            slow_s: pair.slow_s.min(self.slow * NS),
+            fast_s: pair.fast_s.min(self.fast * NS),
+        }
+    }
+}
+
+struct Both {
+    own: Means,
+    /// Without what others did with the processor.
+    time: Means,
+    iterations: Means,
+    asleep: Means,
+    interrupted: Means,
+}
+
+impl Both {
+    fn of(units: &[UnitSum], is_slow: &[bool]) -> Both {
+        let mean = |value: fn(&UnitSum) -> u64| {
+            let of = |wanted: bool| {
+                let chosen = units.iter().zip(is_slow).filter(|(_, is)| **is == wanted);
+                let (sum, n) = chosen.fold((0.0, 0.0), |(sum, n), (u, _)| {
+                    (sum + value(u) as f64, n + 1.0)
+                });
+                sum / f64::max(n, 1.0)
+            };
+            Means {
+                slow: of(true),
+                fast: of(false),
+            }
+        };
+        Both {
+            own: mean(|u| u.own_ns),
+            time: mean(|u| u.own_ns.saturating_sub(u.interrupted_ns)),
+            iterations: mean(|u| u.iterations),
+            asleep: mean(|u| u.asleep_ns),
+            interrupted: mean(|u| u.interrupted_ns),
+        }
+    }
+}
+
+/// Time in the kernel in nanoseconds, and the standard error of the difference: samples are of user code only.
+fn in_kernel(site: &SiteUnits, is_slow: &[bool], all: &Both, period_s: f64) -> (Means, f64) {
+    let totals = Totals::of(site, is_slow);
+    let each = |side: &Side| side.n as f64 * period_s / NS / side.units.max(1) as f64;
+    let error =
+        |side: &Side| (side.n.max(1) as f64).sqrt() * period_s / NS / side.units.max(1) as f64;
+    let rest = |own: f64, away: f64, user: f64| (own - away - user).max(0.0);
+    let means = Means {
+        slow: rest(all.time.slow, all.asleep.slow, each(&totals.slow)),
+        fast: rest(all.time.fast, all.asleep.fast, each(&totals.fast)),
+    };
+    (means, error(&totals.slow).hypot(error(&totals.fast)))
+}
+
+/// Where the samples of slow units differ from those of fast ones.
+fn in_code(site: &SiteUnits, is_slow: &[bool], period_s: f64, names: Names<'_>) -> Reason {
+    let totals = Totals::of(site, is_slow);
+    if totals.slow.n < LEAST_SAMPLES || totals.fast.n < LEAST_SAMPLES {
+        return Reason::Unknown;
+    }
+    let functions = differences(site, &totals, period_s, |s| {
+        s.functions.iter().copied().collect()
+    });
+    let lines = differences(site, &totals, period_s, |s| s.line.0.into_iter().collect());
+    // Of functions in each other the one that explains the difference and has the least besides.
+    let told = |d: &&Tested| d.is_certain && d.explains >= MOST;
+    let least = |a: &&Tested, b: &&Tested| a.time.slow_s.total_cmp(&b.time.slow_s);
+    let function = functions.iter().filter(told).min_by(least);
+    let line = lines
+        .iter()
+        .filter(told)
+        .max_by(|a, b| a.explains.total_cmp(&b.explains));
+    let difference = Difference {
+        function: function.and_then(|d| names.function(d)),
+        line: line.and_then(|d| names.line(d)),
+    };
+    if difference != Difference::default() {
+        return Reason::Code(difference);
+    }
+    // A difference that could explain something would have been seen.
+    let largest = lines.iter().map(|d| d.at_most).fold(0.0, f64::max);
+    match largest <= ALIKE {
+        true => Reason::Alike,
+        false => Reason::Unknown,
+    }
+}
+
+impl Names<'_> {
+    fn function(&self, tested: &Tested) -> Option<InFunction> {
+        let function = self.functions.get(tested.key as usize)?;
+        let place = self.places.places.get(function.place as usize)?;
+        let name = match function.is_outer {
+            true => &place.inlined_into,
+            false => &place.function,
+        };
+        Some(InFunction {
+            name: name.clone()?,
+            time: tested.time,
+        })
+    }
+
+    fn line(&self, tested: &Tested) -> Option<AtLine> {
+        let place = self.places.places.get(tested.key as usize)?;
+        Some(AtLine {
+            file: place.file.clone()?,
+            line: place.line?,
+            time: tested.time,
+        })
+    }
+}
+
+/// Samples of some units.
+#[derive(Debug, Default)]
+struct Side {
+    units: u64,
+    n: u64,
+}
+
+struct Totals<'s> {
+    is_slow: &'s [bool],
+    /// Samples by unit.
+    of_unit: HashMap<u32, u64>,
+    slow: Side,
+    fast: Side,
+}
+
+impl<'s> Totals<'s> {
+    fn of(site: &SiteUnits, is_slow: &'s [bool]) -> Totals<'s> {
+        let mut totals = Totals {
+            is_slow,
+            of_unit: HashMap::new(),
+            slow: Side::default(),
+            fast: Side::default(),
+        };
+        for is in is_slow {
+            totals.side(*is).units += 1;
+        }
+        for sample in &site.samples {
+            *totals.of_unit.entry(sample.unit).or_default() += 1;
+            let is = is_slow[sample.unit as usize];
+            totals.side(is).n += 1;
+        }
+        totals
+    }
+
+    fn side(&mut self, is_slow: bool) -> &mut Side {
+        match is_slow {
+            true => &mut self.slow,
+            false => &mut self.fast,
+        }
+    }
+}
+
+/// A place's, or a function's, part in the difference.
+struct Tested {
+    key: u32,
+    time: Pair,
+    /// Its part of what slow units take longer.
+    explains: f64,
+    /// By how much its share in slow units may be above that in fast ones.
+    at_most: f64,
+    /// It is not by chance, whatever else was looked at.
+    is_certain: bool,
+    p: f64,
+}
+
+/// Tests each key whether slow units have more samples in it than its share in fast units lets expect. Keys with too few samples in slow
+/// units can't explain anything.
+fn differences(
+    site: &SiteUnits,
+    totals: &Totals<'_>,
+    period_s: f64,
+    keys: impl Fn(&UnitSample) -> Vec<u32>,
+) -> Vec<Tested> {
+    let mut counts: BTreeMap<u32, HashMap<u32, u64>> = BTreeMap::new();
+    for sample in &site.samples {
+        for key in keys(sample) {
+            *counts
+                .entry(key)
+                .or_default()
+                .entry(sample.unit)
+                .or_default() += 1;
+        }
+    }
+    let (slow, fast) = (totals.slow.n as f64, totals.fast.n as f64);
+    let excess = slow / totals.slow.units as f64 - fast / totals.fast.units as f64;
+    let mut tested: Vec<Tested> = vec![];
+    for (key, of_unit) in counts {
+        let sum = |wanted: bool| {
+            let chosen = of_unit
+                .iter()
+                .filter(|(u, _)| totals.is_slow[**u as usize] == wanted);
+            chosen.map(|(_, n)| *n).sum::<u64>() as f64
+        };
+        let (in_slow, in_fast) = (sum(true), sum(false));
+        let shares = [in_slow / slow, in_fast / fast];
+        // Deviations by unit: what a unit has more than its side's share of its samples.
+        let scatter = |wanted: bool| {
+            let share = if wanted { shares[0] } else { shares[1] };
+            let units = totals.of_unit.iter();
+            let units = units.filter(|(u, _)| totals.is_slow[**u as usize] == wanted);
+            let square = |(unit, n): (&u32, &u64)| {
+                let here = of_unit.get(unit).copied().unwrap_or(0) as f64;
+                (here - share * *n as f64).powi(2)
+            };
+            units.map(square).sum::<f64>()
+        };
+        let pooled = (in_slow + in_fast) / (slow + fast);
+        // At least what samples scatter by themselves.
+        let variance = |scatter: f64, n: f64| (scatter / (n * n)).max(pooled * (1.0 - pooled) / n);
+        let error = (variance(scatter(true), slow) + variance(scatter(false), fast)).sqrt();
+        let difference = shares[0] - shares[1];
+        let looked_at = totals
+            .of_unit
+            .keys()
+            .filter(|u| totals.is_slow[**u as usize])
+            .count();
+        let means = Pair {
+            slow_s: in_slow / totals.slow.units as f64 * period_s,
+            fast_s: in_fast / totals.fast.units as f64 * period_s,
+        };
+        tested.push(Tested {
+            key,
+            time: means,
+            explains: (means.slow_s - means.fast_s) / period_s / excess,
+            at_most: difference + 2.0 * error,
+            is_certain: false,
+            p: above(difference / error, looked_at.saturating_sub(1) as f64),
+        });
+    }
+    holm(&mut tested);
+    tested
+}
+
+/// Probability of at least this value by chance.
+fn above(t: f64, df: f64) -> f64 {
+    match StudentsT::new(0.0, 1.0, df) {
+        Ok(student) if t.is_finite() => student.sf(t),
+        _ => 1.0,
+    }
+}
+
+/// Which of several tests hold, all together (Holm, Scandinavian Journal of Statistics 6, 1979).
+fn holm(tested: &mut [Tested]) {
+    tested.sort_by(|a, b| a.p.total_cmp(&b.p));
+    let all = tested.len();
+    for (rank, one) in tested.iter_mut().enumerate() {
+        if one.p > LEVEL / (all - rank) as f64 {
+            break;
+        }
+        one.is_certain = true;
+    }
+}

@@ -1,0 +1,81 @@
+//! Slow units against fast ones, in words.
+
+use super::units::{percent, seconds};
+use ompfuse_format::Construct;
+use ompfuse_fuse::samples::{Difference, Pair, Reason, Uneven};
+
+/// What a construct's units are called.
+pub(crate) fn noun(construct: Construct) -> &'static str {
+    match construct {
+        Construct::Section | Construct::Sections => "sections",
+        Construct::Task | Construct::Taskloop => "tasks",
+        _ => "ranges",
+    }
+}
+
+/// What slow units do that fast ones don't. `noun`: what units are called. `None`: it isn't known.
+pub(crate) fn reason(uneven: &Uneven, noun: &str) -> Option<String> {
+    let Uneven {
+        slow_s,
+        fast_s,
+        iterations_times,
+        reason,
+        ..
+    } = uneven;
+    let of = |pair: &Pair| {
+        let (slow, fast) = (seconds(pair.slow_s), seconds(pair.fast_s));
+        format!(
+            "{slow} of {}, fast ones {fast} of {}",
+            seconds(*slow_s),
+            seconds(*fast_s)
+        )
+    };
+    Some(match reason {
+        Reason::Code(Difference { function, line }) => {
+            let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+            let at = line
+                .as_ref()
+                .map(|l| format!("{}:{}", base(&l.file), l.line));
+            let (place, pair) = match (function, line) {
+                (Some(f), line) => {
+                    let at = at.filter(|_| {
+                        line.as_ref()
+                            .is_some_and(|l| l.time.slow_s >= 0.5 * f.time.slow_s)
+                    });
+                    let at = at.map_or_else(String::new, |at| format!(", {at}"));
+                    (f.name.clone() + &at, f.time)
+                }
+                (None, Some(line)) => (at.unwrap_or_default(), line.time),
+                (None, None) => return None,
+            };
+            format!("slow {noun} spend the time in {place}: {}", of(&pair))
+        }
+        Reason::Asleep(pair) => format!("slow {noun} gave their processor away: {}", of(pair)),
+        Reason::Interrupted(pair) => format!(
+            "slow {noun} were interrupted by other threads or programs: {}",
+            of(pair)
+        ),
+        Reason::Kernel(pair) => format!(
+            "slow {noun} spend the time in the kernel, for system calls or page faults: {}",
+            of(pair)
+        ),
+        Reason::Iterations => format!(
+            "slow {noun} have {iterations_times:.1} times the others' iterations ({} instead of {})",
+            seconds(*slow_s),
+            seconds(*fast_s)
+        ),
+        Reason::Alike => format!(
+            "slow {noun} ({}) spend their time in the same lines as fast ones ({}): more rounds of an inner loop, memory, or a slower \
+             processor",
+            seconds(*slow_s),
+            seconds(*fast_s)
+        ),
+        Reason::Unknown => return None,
+    })
+}
+
+/// How many of the units are meant.
+pub(crate) fn meant(uneven: &Uneven) -> String {
+    let share = percent(uneven.slow as f64 / uneven.units.max(1) as f64);
+    format!("the slowest {} of {} ({share})", uneven.slow, uneven.units)
+}
