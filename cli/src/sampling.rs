@@ -7,6 +7,7 @@
 
 mod collector;
 mod events;
+mod jit;
 pub(crate) mod places;
 mod rate;
 mod records;

@@ -24,7 +24,7 @@ pub use crate::run::places::{Code, PLACES_FILE, SampledObject, SampledPlace, Sam
 pub use attribute::{Lines, lines};
 pub use collected::{Away, Callers, CodeAt, Collected, OfFile, SampleAt, UnreadableSamples};
 pub use functions::FunctionSum;
-pub use memory::Memory;
+pub use memory::{Memory, maker};
 pub use region::{LineSum, RegionLines};
 pub use summed::sampled_sums;
 pub use sums::{SampledSum, SampledSums};

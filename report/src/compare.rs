@@ -10,6 +10,7 @@ mod by_callers;
 pub mod cause;
 pub mod conditions;
 pub mod diff;
+pub mod functions;
 pub mod gate;
 pub mod gather;
 pub mod matching;

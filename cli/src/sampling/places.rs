@@ -1,6 +1,7 @@
 //! Names for samples: after a run the files that code was in are looked at, and what they tell is kept in the run's folder. So reports
 //! need no program or library.
 
+use super::jit;
 use crate::atomic;
 use crate::debug::DebugArgs;
 use crate::input;
@@ -10,7 +11,7 @@ use ompfuse_format::run::{AUDIT_LIBRARY, RunModule};
 use ompfuse_format::samples::ENDING;
 use ompfuse_fuse::RunFiles;
 use ompfuse_fuse::names::readable;
-use ompfuse_fuse::samples::{Code, Collected, PLACES_FILE, SampledPlace, SampledPlaces};
+use ompfuse_fuse::samples::{Code, Collected, PLACES_FILE, SampledPlace, SampledPlaces, maker};
 use ompfuse_rewriter::addresses::{self, CodePlace};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -50,6 +51,9 @@ fn of_file(
     modules: &[RunModule],
     debug: &DebugArgs,
 ) -> Vec<SampledPlace> {
+    if let Some(pid) = maker(path) {
+        return jit::names(pid, offsets, path);
+    }
     let module = modules.iter().find(|m| m.patched == path);
     let file = path.rsplit('/').next().unwrap_or(path);
     let code = match file {

@@ -1,6 +1,5 @@
 //! What the kernel writes into a ring (perf_event_open(2)), as far as it is wanted.
 
-use super::stacks::Frame;
 use ompfuse_format::samples::{Mapping, SampleRecord, Switch};
 
 /// Bytes behind every record but a sample: process and thread, time. A sample has the address, then these, registers, the stack.
@@ -25,6 +24,17 @@ const IS_PREEMPTED: u16 = 1 << 14;
 /// The frame pointer, the stack pointer, the instruction: of the registers the kernel writes these, in this order (`enum
 /// perf_event_x86_regs`).
 pub(super) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+
+/// A thread's registers at a sample, and what lies on its stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
+    /// The instruction that was next.
+    pub(super) ip: u64,
+    pub(super) sp: u64,
+    pub(super) bp: u64,
+    /// From the stack pointer on, as much as was copied.
+    pub(super) stack: &'a [u8],
+}
 
 /// A thread that was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

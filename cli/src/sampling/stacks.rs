@@ -4,24 +4,13 @@
 //! of a file doesn't tell ends a stack, which is told as not whole then: nothing is guessed. (Crate `framehop` goes on by frame
 //! pointers there, and doesn't say so.)
 
-use super::records::Looked;
+use super::records::{Frame, Looked};
 use crate::input::{self, Input};
 use ompfuse_format::samples::{MAX_FRAMES, Sample, SampleRecord};
 use ompfuse_fuse::samples::Memory;
 use ompfuse_rewriter::callers::{Base, CallerRule, CallerRules, Kept};
 use std::collections::HashMap;
 use std::path::Path;
-
-/// A thread's registers at a sample, and what lies on its stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
-    /// The instruction that was next.
-    pub(super) ip: u64,
-    pub(super) sp: u64,
-    pub(super) bp: u64,
-    /// From the stack pointer on, as much as was copied.
-    pub(super) stack: &'a [u8],
-}
 
 /// What is known of the code of all processes.
 #[derive(Default)]

@@ -3,6 +3,20 @@
 use ompfuse_format::samples::Mapping;
 use std::collections::{BTreeMap, HashMap};
 
+/// What the kernel calls memory of no file.
+const ANONYMOUS: &[u8] = b"//anon";
+
+/// What stands for the path of code that a process has made itself. Its offsets are addresses.
+fn made_by(pid: u32) -> String {
+    format!("[code of {pid}]")
+}
+
+/// The process, if this stands for code that a process has made.
+pub fn maker(object: &str) -> Option<u32> {
+    let pid = object.strip_prefix("[code of ")?.strip_suffix(']')?;
+    pid.parse().ok()
+}
+
 /// Code of a process.
 #[derive(Debug, Clone, Copy)]
 struct Mapped {
@@ -23,18 +37,15 @@ pub struct Memory {
 impl Memory {
     /// A process maps code.
     pub fn map(&mut self, mapping: &Mapping<'_>) {
-        let path = mapping.path;
-        let is_file = path.starts_with(b"/") && !path.starts_with(b"//");
-        let object = is_file.then(|| match self.numbers.get(path) {
-            Some(known) => *known,
-            None => {
-                let number = self.objects.len() as u32;
-                self.objects
-                    .push(String::from_utf8_lossy(path).into_owned());
-                self.numbers.insert(path.to_owned(), number);
-                number
-            }
-        });
+        let is_file = mapping.path.starts_with(b"/") && !mapping.path.starts_with(b"//");
+        let (object, offset) = if is_file {
+            (Some(self.number(mapping.path)), mapping.offset)
+        } else if mapping.path == ANONYMOUS {
+            let made = made_by(mapping.pid);
+            (Some(self.number(made.as_bytes())), mapping.begin)
+        } else {
+            (None, mapping.offset)
+        };
         let end = mapping.begin.saturating_add(mapping.size);
         let all = self.processes.entry(mapping.pid).or_default();
         // What it lies over is gone.
@@ -44,10 +55,21 @@ impl Memory {
         all.retain(|begin, _| !covered.contains(begin));
         let mapped = Mapped {
             size: mapping.size,
-            offset: mapping.offset,
+            offset,
             object,
         };
         all.insert(mapping.begin, mapped);
+    }
+
+    fn number(&mut self, path: &[u8]) -> u32 {
+        if let Some(known) = self.numbers.get(path) {
+            return *known;
+        }
+        let number = self.objects.len() as u32;
+        let name = String::from_utf8_lossy(path).into_owned();
+        self.objects.push(name);
+        self.numbers.insert(path.to_owned(), number);
+        number
     }
 
     /// A process begins as the copy of another one.
@@ -70,7 +92,7 @@ impl Memory {
         Some((object, mapped.offset.checked_add(within)?))
     }
 
-    /// The files, by path.
+    /// The files, by path; code that a process has made itself is one, too ([`maker`]).
     pub fn objects(&self) -> &[String] {
         &self.objects
     }

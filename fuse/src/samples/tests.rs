@@ -49,6 +49,8 @@ fn samples_are_in_the_files_that_are_mapped_at_their_time() {
             sample(25, 1, 0x1900),
             mapping(26, 1, 0x9000, b"[vdso]"),
             sample(27, 1, 0x9010),
+            mapping(28, 1, 0xa000, b"//anon"),
+            sample(29, 1, 0xa010),
             SampleRecord::Fork {
                 raw_ns: 30,
                 pid: 2,
@@ -60,7 +62,8 @@ fn samples_are_in_the_files_that_are_mapped_at_their_time() {
         ],
     );
     let read = OfFile::read(&bytes).unwrap();
-    assert_eq!(read.objects, ["/a", "/b"]);
+    assert_eq!(read.objects, ["/a", "/b", "[code of 1]"]);
+    assert_eq!(maker(&read.objects[2]), Some(1));
     let found = |pid| {
         let all = read.threads[&(pid, pid)].iter();
         let all = all.map(|s| (s.raw_ns, s.at.object, s.at.offset));
@@ -71,13 +74,14 @@ fn samples_are_in_the_files_that_are_mapped_at_their_time() {
         (25, None, 0x1010),
         (25, Some(1), 0x2100),
         (27, None, 0x9010),
+        (29, Some(2), 0xa010),
     ];
     assert_eq!(found(1), of_first);
     assert_eq!(found(2), [(31, Some(1), 0x2100), (33, None, 0x1900)]);
     let collected = Collected { files: vec![read] };
     let wanted = collected.wanted();
     assert_eq!(wanted["/b"].iter().collect::<Vec<_>>(), [&0x2100]);
-    assert_eq!((wanted.len(), collected.len()), (2, 6));
+    assert_eq!((wanted.len(), collected.len()), (3, 7));
 }
 
 #[test]

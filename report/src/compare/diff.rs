@@ -107,8 +107,23 @@ pub struct Pair {
     pub distance: Option<f64>,
     /// The unit that got slower most; null if none did or there are no units.
     pub unit: Option<UnitChange>,
+    /// Functions whose share of the samples changed and that make a large part of a certain change of the region's time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FunctionChange>,
     /// Schedules on A and on B if they differ, else null. One of them is null if not known.
     pub schedules: Option<[Option<String>; 2]>,
+}
+
+/// The work of a region in a function itself, by samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FunctionChange {
+    /// Its name.
+    pub name: String,
+    /// Share of the region's samples on A and on B, from 0 to 1.
+    pub share: [f64; 2],
+    /// That share of the region's work, in seconds of all threads.
+    pub time_s: [f64; 2],
 }
 
 /// Regions that belong together, before anything was compared: what the matching gives, and what statistics make a [`Pair`] of.

@@ -12,6 +12,7 @@ pub(crate) use units::median;
 pub use units::{Unit, units};
 
 use super::side::{Interface, Machine, Origin, Quantity, Unseen};
+use crate::compare::functions::FunctionSamples;
 use crate::model::UncountedWork;
 use crate::model::account::Account;
 use crate::model::key::RegionKey;
@@ -60,6 +61,8 @@ pub struct MeasuredRegion {
     pub values: BTreeMap<Quantity, f64>,
     /// See `SideRegion::uncounted`.
     pub uncounted: Option<UncountedWork>,
+    /// See `SideRegion::functions`.
+    pub functions: Option<FunctionSamples>,
     /// See `SideRegion::quantiles`.
     pub quantiles: Vec<f32>,
 }

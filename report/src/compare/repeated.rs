@@ -2,6 +2,7 @@
 
 use super::gather::{Measured, MeasuredRegion};
 use super::side::{Each, Origin, Quantity, SIDE_VERSION, Sample, Side, SideRegion};
+use crate::compare::functions::FunctionSamples;
 use crate::model::UncountedWork;
 use crate::model::key::{Caller, RegionKey};
 use std::cmp::Ordering;
@@ -114,6 +115,7 @@ pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
             share: if all > 0.0 { time / all } else { 0.0 },
             values: samples(same.iter().map(|r| &r.values)),
             uncounted: UncountedWork::sum(same.iter().map(|r| r.uncounted.as_ref())),
+            functions: FunctionSamples::sum(same.iter().map(|r| r.functions.as_ref())),
             quantiles: mean_quantiles(same),
             callers,
             each: match same.len() == runs.len() {

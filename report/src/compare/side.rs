@@ -4,6 +4,7 @@ mod quantity;
 
 pub use quantity::{Quantity, Unit};
 
+use crate::compare::functions::FunctionSamples;
 use crate::model::UncountedWork;
 use crate::model::key::{Caller, RegionKey};
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,9 @@ pub struct SideRegion {
     /// What of its own work is in no count of instructions, by the samples of all runs; `None`: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncounted: Option<UncountedWork>,
+    /// Its samples by function, of all runs; `None`: not known. A baseline has none: they differ from run to run.
+    #[serde(skip)]
+    pub functions: Option<FunctionSamples>,
     /// How long units take: seconds at equal steps of rank, the shortest first, the longest last. Empty without units.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quantiles: Vec<f32>,

@@ -27,6 +27,7 @@
 
 mod compared;
 mod distribution;
+mod functions;
 pub mod paired;
 mod retried;
 mod student;
@@ -108,9 +109,13 @@ pub fn changes(a: &Side, b: &Side, matched: &[Matched<'_>]) -> (Vec<Change>, Vec
             changes,
             distance: distribution::distance(&matched.a, &matched.b),
             unit: None,
+            functions: vec![],
             schedules: schedules(matched),
         })
         .collect();
+    for (pair, matched) in pairs.iter_mut().zip(matched) {
+        pair.functions = functions::changed(pair, matched);
+    }
     let order = |pair: &Pair| {
         // Executions are no seconds.
         let of = |c: &Change| {

@@ -2,6 +2,7 @@
 //! Counts and ratios only: how many samples there are depends on the machine.
 
 mod behind;
+mod changed;
 mod counted;
 mod uneven;
 
@@ -244,6 +245,32 @@ fn code_of_libraries_is_told_by_the_line_that_calls_it() {
         );
         assert!(both < work, "{compiler}: {all}");
     }
+}
+
+#[test]
+fn code_that_a_program_makes_has_the_names_that_it_tells() {
+    let Some((folder, program)) = program("jit", "gcc -O1 -fopenmp").filter(|_| is_allowed())
+    else {
+        return;
+    };
+    let options = ["--sampling=1000"];
+    let run = record(&program, &[], 2, &folder.path().join("out"), &options);
+    let all = lines(&run);
+    let region = regions(&all).iter().max_by_key(|r| number(r, "work"));
+    let functions = region.expect("a region")["functions"].as_array();
+    let mut functions = functions.expect("a list").iter();
+    let made = functions.find(|f| f["function"] == "made while it ran");
+    let listing = std::fs::read_dir(&run).expect("the run's folder");
+    for file in listing.map(|e| e.expect("a file").path()) {
+        if file.extension().is_some_and(|e| e == "samples") {
+            let pid = file.file_stem().expect("a number").to_string_lossy();
+            let _ = std::fs::remove_file(format!("/tmp/perf-{pid}.map"));
+        }
+    }
+    assert!(
+        number(made.expect("it has its name"), "samples") > 100,
+        "{all}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use super::sums::{Sums, Workers, add_counts};
 use super::{CLASSES, MeasuredRegion, Quantity, file_name};
 use crate::Report;
+use crate::compare::functions::FunctionSamples;
 use crate::from_summary::region_ids;
 use crate::from_summary::sampled::of_sites;
 use crate::model::key::{Caller, RegionKey};
@@ -143,6 +144,7 @@ pub(super) fn rows(summary: &Summary, report: &Report) -> Rows {
         let is_in = |site: u32| row.sites.binary_search(&site).is_ok();
         let sampled = summary.sampled.as_ref();
         row.sums.uncounted = sampled.and_then(|s| of_sites(s, is_in));
+        row.sums.functions = sampled.and_then(|s| FunctionSamples::of(s, is_in));
     }
     rows
 }

@@ -2,6 +2,7 @@
 
 use super::rows::wait;
 use super::{MeasuredRegion, NS, Quantity};
+use crate::compare::functions::FunctionSamples;
 use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
 use ompfuse_format::Construct;
@@ -42,6 +43,9 @@ pub(super) struct Sums {
     /// What of its work is in no count of instructions, by samples; `None`: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) uncounted: Option<UncountedWork>,
+    /// Its samples by function; `None`: there are none, or not of all ranks.
+    #[serde(skip)]
+    pub(super) functions: Option<FunctionSamples>,
     /// Some of it is not on record.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_part: bool,
@@ -141,6 +145,7 @@ impl Sums {
             counts,
             unit_counts,
             uncounted,
+            functions,
             in_part,
             classes,
             team_s: (total_s, work_s),
@@ -160,6 +165,7 @@ impl Sums {
         add_counts(&mut self.counts, counts);
         add_counts(&mut self.unit_counts, unit_counts);
         self.uncounted = UncountedWork::sum([self.uncounted.as_ref(), uncounted.as_ref()]);
+        self.functions = FunctionSamples::sum([self.functions.as_ref(), functions.as_ref()]);
         self.in_part |= in_part;
         for (quantity, seconds) in classes {
             *self.classes.entry(quantity.clone()).or_default() += seconds;
@@ -198,6 +204,7 @@ impl Sums {
             time_s: self.own_ns as f64 * NS,
             values: self.values(key.construct, events),
             uncounted: self.uncounted,
+            functions: self.functions,
             quantiles: vec![],
             doubt: self.doubt,
             key,

@@ -30,6 +30,7 @@ fn region(address: u64, line: Option<u32>, executions: f64) -> SideRegion {
         share: 0.1,
         values: BTreeMap::from([(Quantity::Executions, Sample::Same(1, executions))]),
         uncounted: None,
+        functions: None,
         quantiles: vec![],
         callers: vec![],
         each: BTreeMap::new(),

@@ -62,6 +62,7 @@ pub(crate) fn region(name: &str, share: f64, values: &[(Quantity, &[f64])]) -> S
         share,
         values: values.iter().filter_map(sample).collect(),
         uncounted: None,
+        functions: None,
         quantiles: vec![],
         callers: vec![],
         each: BTreeMap::new(),

@@ -1,6 +1,7 @@
 //! Why a region changed.
 
 use super::{both, changed, instructions, is_told, quantity, signed};
+use crate::compare::diff::FunctionChange;
 use crate::compare::side::Unit;
 use crate::compare::{Change, Finding, Pair, Quantity};
 use crate::words::units::{count, percent, seconds};
@@ -38,6 +39,17 @@ pub(crate) fn causes(pair: &Pair) -> Vec<String> {
         .map(|c| (size(c), format!("{} {}", quantity(&c.quantity), both(c))))
         .collect();
     timed.extend(of_code(pair));
+    let function = |f: &FunctionChange| {
+        let [a, b] = f.time_s;
+        let told = format!(
+            "`{}` takes {}, was {} (by samples)",
+            f.name,
+            seconds(b),
+            seconds(a)
+        );
+        ((b - a).abs(), told)
+    };
+    timed.extend(pair.functions.iter().take(2).map(function));
     timed.sort_by(|x, y| y.0.total_cmp(&x.0));
     let timed = timed.into_iter().filter(|(s, _)| *s >= PART * all);
     causes.extend(timed.map(|(_, text)| text));
