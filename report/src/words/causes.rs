@@ -1,10 +1,12 @@
 //! Losses, their causes and what usually helps, in words.
 
+mod behind;
 mod places;
 mod prediction;
 mod remedies;
 mod tasks;
 
+use behind::{mostly, serial_part};
 pub(crate) use places::{cause_place, loss_place};
 use places::{named, place};
 pub use prediction::{lower_bound, path, prediction, why};
@@ -12,15 +14,10 @@ pub use remedies::{remedy, schedule};
 use tasks::of_tasks;
 
 use super::units::{count, seconds};
-use crate::model::{
-    Behind, BusiestRank, Cause, Lock, Loss, LossKind, MostIn, Report, SampledFunction,
-};
+use crate::model::{Behind, BusiestRank, Cause, Lock, Loss, LossKind, Report};
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;
-
-/// A serial part with a smaller share of the work limits nobody yet.
-const NEAR: f64 = 0.05;
 
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
@@ -79,69 +76,6 @@ fn told(report: &Report, kind: LossKind, cause: &Cause, behind: Option<&Behind>)
     };
     let mostly = mostly(behind).map(|mostly| format!("; {mostly}"));
     words.unwrap_or_else(|| unknown(kind).to_owned()) + &mostly.unwrap_or_default()
-}
-
-/// Where most of the work is.
-fn mostly(behind: Option<&Behind>) -> Option<String> {
-    let Behind {
-        samples,
-        most_in,
-        functions,
-    } = behind?;
-    if let Some(most) = most_in {
-        return Some(format!("most of it in {}", most_of(most)));
-    }
-    let share = |f: &SampledFunction| {
-        let share = percent(f.samples as f64 / (*samples).max(1) as f64);
-        format!("{share} of it in {}", f.function.as_deref().unwrap_or("?"))
-    };
-    let named: Vec<String> = functions.iter().map(share).collect();
-    (!named.is_empty()).then(|| named.join(", "))
-}
-
-/// A line, or a function.
-fn most_of(most: &MostIn) -> String {
-    let base = |path: &String| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let line = most.file.as_ref().zip(most.line);
-    let line = line.map(|(file, line)| format!("{}:{line}", base(file)));
-    let object = most.object.as_ref().map(base);
-    match (&most.function, line, object) {
-        (Some(function), Some(line), _) => format!("{function}, {line}"),
-        (Some(function), None, Some(object)) => format!("{function} ({object})"),
-        (Some(function), None, None) => function.clone(),
-        (None, line, object) => line.or(object).unwrap_or_default(),
-    }
-}
-
-/// Of the code outside of parallel regions.
-fn serial_part(report: &Report, cause: &Cause, behind: Option<&Behind>) -> String {
-    let Cause::SerialPart {
-        wall_s: Some(wall_s),
-        of_work,
-        function,
-    } = cause
-    else {
-        let mostly = mostly(behind).map(|mostly| format!("; {mostly}"));
-        return "too few threads work outside of parallel regions".to_owned()
-            + &mostly.unwrap_or_default();
-    };
-    let mostly = match function {
-        Some((id, s)) => Some(format!("{} of it in {}", seconds(*s), place(report, *id))),
-        None => mostly(behind),
-    };
-    let mostly = mostly.map_or_else(String::new, |mostly| format!(", {mostly}"));
-    // A limit far away says nothing.
-    let limit = of_work.filter(|share| *share >= NEAR).map(|share| {
-        format!(
-            ": at most {} times as fast as one thread, with any number of threads",
-            times(1.0 / share)
-        )
-    });
-    format!(
-        "one thread works outside of parallel regions, for {}{mostly}{}",
-        seconds(*wall_s),
-        limit.unwrap_or_default()
-    )
 }
 
 /// What is said where the records don't tell the cause.
