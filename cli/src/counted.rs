@@ -137,6 +137,7 @@ mod tests {
         };
         let counted = Counted {
             functions: vec![(HexAddress(9), 30)],
+            code: vec![(HexAddress(9), 100)],
             refused: vec![
                 refused("f", "no room at 0x12"),
                 refused("g", "no room at 0x34"),

@@ -163,7 +163,9 @@ impl Report {
             report.lost_is_least =
                 of_probes >= LEAST_PROBES || unknown >= LEAST_UNKNOWN || starved_s > 0.0;
             report.lost_s = Some(account.lost_ns() as f64 * NS + starved_s);
-            causes::behind::add(report);
+            if let Some(sampled) = &report.sampled {
+                causes::behind::add(&mut report.losses, sampled, &report.regions);
+            }
         }
     }
 }

@@ -20,6 +20,18 @@ pub fn check(what: &str, reports: &[String]) {
 /// As [`check`], of the command that prints such JSON, and its schema with `--schema`.
 #[track_caller]
 pub fn check_of(command: &str, what: &str, reports: &[String]) {
+    check_with(&[command, "--schema"], what, reports);
+}
+
+/// As [`check`], of what `report --lines` prints.
+#[track_caller]
+pub fn check_lines(what: &str, reports: &[String]) {
+    check_with(&["report", "--schema=lines"], what, reports);
+}
+
+/// `args`: of the command that prints the schema.
+#[track_caller]
+fn check_with(args: &[&str], what: &str, reports: &[String]) {
     assert!(!reports.is_empty(), "{what}: no report");
     if !PYTHON.is_file() {
         return skip("no validator of JSON is installed (tests/setup.sh)");
@@ -27,7 +39,7 @@ pub fn check_of(command: &str, what: &str, reports: &[String]) {
     let folder = tempfile::tempdir().expect("there is room for reports");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/validate.py");
     let schema = folder.path().join("schema.json");
-    let printed = command::ok([command, "--schema"]).stdout;
+    let printed = command::ok(args).stdout;
     std::fs::write(&schema, printed).expect("there is room for a schema");
     let mut validation = Command::new(&*PYTHON);
     validation.arg(script).arg(&schema);

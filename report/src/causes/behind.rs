@@ -2,7 +2,7 @@
 
 use crate::model::sampled::LEAST;
 use crate::model::{
-    Behind, Cause, Loss, MostIn, Region, Report, Sampled, SampledFunction, SampledLine, SampledWork,
+    Behind, Cause, Loss, MostIn, Region, Sampled, SampledFunction, SampledLine, SampledWork,
 };
 use ompfuse_format::site::Source;
 use ompfuse_fuse::names::readable;
@@ -14,16 +14,9 @@ const MOSTLY: f64 = 0.5;
 const NAMED: usize = 3;
 
 /// Adds what samples tell of each loss.
-pub(crate) fn add(report: &mut Report) {
-    let Some(sampled) = &report.sampled else {
-        return;
-    };
-    let found = report.losses.iter();
-    let found: Vec<Option<Behind>> = found
-        .map(|loss| behind(sampled, &report.regions, loss))
-        .collect();
-    for (loss, behind) in report.losses.iter_mut().zip(found) {
-        loss.behind = behind;
+pub(crate) fn add(losses: &mut [Loss], sampled: &Sampled, regions: &[Region]) {
+    for loss in losses {
+        loss.behind = behind(sampled, regions, loss);
     }
 }
 

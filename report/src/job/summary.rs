@@ -70,6 +70,10 @@ fn cut(report: &Report, keep: usize, has_paths: bool) -> Report {
         region.per_thread.clear();
         region.distribution = None;
     }
+    if let Some(sampled) = &mut small.sampled {
+        sampled.regions.clear(); // no job tells them
+        sampled.held.clear();
+    }
     if let Some(mpi) = &mut small.mpi {
         mpi.missing.clear(); // all ranks but its own
     }

@@ -1,28 +1,23 @@
 //! Losses, their causes and what usually helps, in words.
 
+mod behind;
 mod places;
 mod prediction;
 mod remedies;
 mod tasks;
 
+use behind::{mostly, serial_part, slow};
 pub(crate) use places::{cause_place, loss_place};
 use places::{named, place};
 pub use prediction::{lower_bound, path, prediction, why};
 pub use remedies::{remedy, schedule};
 use tasks::of_tasks;
 
-use super::uneven;
 use super::units::{count, seconds};
-use crate::model::{
-    Behind, BusiestRank, Cause, Lock, Loss, LossKind, MostIn, Report, SampledFunction,
-};
-use ompfuse_fuse::samples::Reason;
+use crate::model::{Behind, BusiestRank, Cause, Lock, Loss, LossKind, Report};
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;
-
-/// A serial part with a smaller share of the work limits nobody yet.
-const NEAR: f64 = 0.05;
 
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
@@ -79,86 +74,9 @@ fn told(report: &Report, kind: LossKind, cause: &Cause, behind: Option<&Behind>)
         | Cause::SmallerTeam { .. } => of_teams(report, cause),
         Cause::Unknown => None,
     };
-    let noun = match cause {
-        Cause::UnevenTasks { .. } => "tasks",
-        Cause::UnevenUnits {
-            is_sections: true, ..
-        }
-        | Cause::FewUnits {
-            is_sections: true, ..
-        } => "sections",
-        _ => "ranges",
-    };
-    let slow = behind.and_then(|b| b.uneven.as_ref());
-    let slow = slow.filter(|u| !matches!(u.reason, Reason::Alike | Reason::Iterations));
-    let slow = slow.and_then(|u| uneven::reason(u, noun));
-    let mostly = slow.or_else(|| mostly(behind));
+    let mostly = slow(cause, behind).or_else(|| mostly(behind));
     let mostly = mostly.map(|mostly| format!("; {mostly}"));
     words.unwrap_or_else(|| unknown(kind).to_owned()) + &mostly.unwrap_or_default()
-}
-
-/// Where most of the work is.
-fn mostly(behind: Option<&Behind>) -> Option<String> {
-    let Behind {
-        samples,
-        most_in,
-        functions,
-        uneven: _,
-    } = behind?;
-    if let Some(most) = most_in {
-        return Some(format!("most of it in {}", most_of(most)));
-    }
-    let share = |f: &SampledFunction| {
-        let share = percent(f.samples as f64 / (*samples).max(1) as f64);
-        format!("{share} of it in {}", f.function.as_deref().unwrap_or("?"))
-    };
-    let named: Vec<String> = functions.iter().map(share).collect();
-    (!named.is_empty()).then(|| named.join(", "))
-}
-
-/// A line, or a function.
-fn most_of(most: &MostIn) -> String {
-    let base = |path: &String| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let line = most.file.as_ref().zip(most.line);
-    let line = line.map(|(file, line)| format!("{}:{line}", base(file)));
-    let object = most.object.as_ref().map(base);
-    match (&most.function, line, object) {
-        (Some(function), Some(line), _) => format!("{function}, {line}"),
-        (Some(function), None, Some(object)) => format!("{function} ({object})"),
-        (Some(function), None, None) => function.clone(),
-        (None, line, object) => line.or(object).unwrap_or_default(),
-    }
-}
-
-/// Of the code outside of parallel regions.
-fn serial_part(report: &Report, cause: &Cause, behind: Option<&Behind>) -> String {
-    let Cause::SerialPart {
-        wall_s: Some(wall_s),
-        of_work,
-        function,
-    } = cause
-    else {
-        let mostly = mostly(behind).map(|mostly| format!("; {mostly}"));
-        return "too few threads work outside of parallel regions".to_owned()
-            + &mostly.unwrap_or_default();
-    };
-    let mostly = match function {
-        Some((id, s)) => Some(format!("{} of it in {}", seconds(*s), place(report, *id))),
-        None => mostly(behind),
-    };
-    let mostly = mostly.map_or_else(String::new, |mostly| format!(", {mostly}"));
-    // A limit far away says nothing.
-    let limit = of_work.filter(|share| *share >= NEAR).map(|share| {
-        format!(
-            ": at most {} times as fast as one thread, with any number of threads",
-            times(1.0 / share)
-        )
-    });
-    format!(
-        "one thread works outside of parallel regions, for {}{mostly}{}",
-        seconds(*wall_s),
-        limit.unwrap_or_default()
-    )
 }
 
 /// What is said where the records don't tell the cause.

@@ -58,6 +58,7 @@ mod tests {
                 change: None,
                 could_see,
                 runs_needed: Some(runs),
+                uncounted: None,
             };
             let outcome = Outcome {
                 expression: String::new(),

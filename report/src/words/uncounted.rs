@@ -14,7 +14,7 @@ pub(crate) fn uncounted_work(what: &str, work: &UncountedWork) -> String {
             (Some(function), Some(object)) => format!("{function} ({object})"),
             (None, Some(object)) => object.clone(),
             (Some(function), None) => function.clone(),
-            (None, None) => "code in no file".to_owned(),
+            (None, None) => "code without a name".to_owned(),
         };
         format!("{place} {}", share(f.samples))
     });

@@ -6,7 +6,7 @@ mod changed;
 mod counted;
 mod uneven;
 
-use ompfuse_tests::{command, compile, process, repository, table, tools};
+use ompfuse_tests::{command, compile, process, repository, schema, table, tools};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -54,12 +54,15 @@ fn header(run: &Path) -> Value {
 
 fn lines(run: &Path) -> Value {
     let options = ["--lines", "--format=json"].map(OsStr::new);
-    command::json([
+    let words = [
         OsStr::new("report"),
         run.as_os_str(),
         options[0],
         options[1],
-    ])
+    ];
+    let printed = command::ok(words).text();
+    schema::check_lines("lines", std::slice::from_ref(&printed));
+    serde_json::from_str(&printed).expect("JSON was asked for")
 }
 
 fn number(of: &Value, key: &str) -> u64 {

@@ -57,7 +57,7 @@ impl<'d> Judge<'d> {
         let quantity = match &gate.subject {
             Subject::NewRegions => {
                 let hits = self.new_regions(gate)?;
-                return Ok(told(hits, vec![]));
+                return Ok(Verdict::of(hits, vec![]));
             }
             Subject::Change(quantity) | Subject::Value(quantity) => quantity,
         };
@@ -72,7 +72,7 @@ impl<'d> Judge<'d> {
         if hits.is_empty() {
             self.none_is_gone(gate)?;
         }
-        Ok(told(hits, hidden))
+        Ok(Verdict::of(hits, hidden))
     }
 
     /// An error if a region with much time is gone that the expression is about, or that may have lost its probe.
@@ -381,15 +381,6 @@ struct Draft {
     hit: Hit,
     compared: Compared,
     by_units: Option<(Hit, Noisy)>,
-}
-
-/// What follows from where a condition holds, and where it may.
-fn told(hits: Vec<Hit>, doubts: Vec<Doubt>) -> Verdict {
-    match (hits.is_empty(), doubts.is_empty()) {
-        (false, _) => Verdict::Holds { hits },
-        (true, false) => Verdict::Undecided { doubts },
-        (true, true) => Verdict::Passes,
-    }
 }
 
 /// A hit's change; from 0 to anything it is without bounds.

@@ -67,6 +67,17 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// What follows from where a condition holds, and where it may.
+    pub(super) fn of(hits: Vec<Hit>, doubts: Vec<Doubt>) -> Verdict {
+        match (hits.is_empty(), doubts.is_empty()) {
+            (false, _) => Verdict::Holds { hits },
+            (true, false) => Verdict::Undecided { doubts },
+            (true, true) => Verdict::Passes,
+        }
+    }
+}
+
 /// A place where a condition holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

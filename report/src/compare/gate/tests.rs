@@ -2,6 +2,7 @@ use super::*;
 use crate::compare::side::{SideRegion, Unseen};
 use crate::compare::statistics::tests::{region, side};
 use crate::compare::{Sample, compare};
+use crate::model::UncountedWork;
 
 const STEADY: [f64; 5] = [1.00, 1.01, 1.00, 0.99, 1.00];
 
@@ -43,6 +44,75 @@ fn build(factor: f64, noise: &[f64]) -> Side {
     let mut side = side(noise.len() as u32, &total, regions);
     side.origin.name = if factor == 1.0 { "A" } else { "B" }.to_owned();
     side
+}
+
+/// With exact counts of each region, of which samples say how much of the work isn't in them: of `solve`, of `init`.
+fn counted(factor: f64, uncounted: [(u64, u64); 2]) -> Side {
+    let mut side = build(factor, &[1.0; 2]);
+    let exact = event("instructions:exact");
+    let sample = |v: f64| Sample::of(&[v, v]).unwrap();
+    side.total.insert(exact.clone(), sample(1000.0 * factor));
+    let work = uncounted.map(|(work, uncounted)| UncountedWork {
+        work,
+        uncounted,
+        functions: vec![],
+    });
+    for (region, work) in side.regions.iter_mut().zip(&work) {
+        region.values.insert(exact.clone(), sample(500.0 * factor));
+        region.uncounted = Some(work.clone());
+    }
+    side.uncounted = UncountedWork::sum(work.iter().map(Some));
+    side
+}
+
+#[test]
+fn what_is_in_no_count_decides_nothing() {
+    let whole = "instructions:exact>5%";
+    let of = |name: &str| format!("region(\"{name}\").instructions:exact>5%");
+    let known = counted(1.0, [(100, 5), (9, 0)]);
+    let more = counted(2.0, [(100, 5), (9, 0)]);
+    let hidden = counted(2.0, [(100, 6), (9, 0)]);
+    assert!(matches!(verdict(whole, &known, &known), Verdict::Passes));
+    assert!(matches!(
+        verdict(whole, &known, &more),
+        Verdict::Holds { .. }
+    ));
+    // On either side, and in whatever direction.
+    for (a, b) in [(&known, &hidden), (&hidden, &known), (&hidden, &hidden)] {
+        let Verdict::Undecided { doubts } = verdict(whole, a, b) else {
+            panic!("{whole}");
+        };
+        let work = &doubts[0].uncounted.as_ref().unwrap().work;
+        assert_eq!((work.work, work.uncounted), (109, 6));
+        assert!(matches!(
+            verdict(&of("solve"), a, b),
+            Verdict::Undecided { .. }
+        ));
+        // Too few samples of its own: it is as the program is.
+        assert!(matches!(
+            verdict(&of("init"), a, b),
+            Verdict::Undecided { .. }
+        ));
+    }
+    let value = |side| verdict("b.instructions:exact>1", &known, side);
+    assert!(matches!(value(&hidden), Verdict::Undecided { .. }));
+    assert!(matches!(value(&more), Verdict::Holds { .. }));
+    // Too few in all: the counts decide, unless it can't be chance.
+    let few = counted(2.0, [(4, 1), (5, 1)]);
+    assert!(matches!(
+        verdict(whole, &known, &few),
+        Verdict::Holds { .. }
+    ));
+    let sure = counted(2.0, [(4, 1), (5, 2)]);
+    assert!(matches!(
+        verdict(whole, &known, &sure),
+        Verdict::Undecided { .. }
+    ));
+    // Other counts have all code.
+    assert!(matches!(
+        verdict("sim-instructions>5%", &hidden, &hidden),
+        Verdict::Passes
+    ));
 }
 
 fn verdict_of(expression: &str, a: &Side, b: &Side, strict: bool) -> Verdict {

@@ -72,8 +72,27 @@ fn causes_name_the_line_that_has_most_of_their_work() {
                 text.contains("Hottest lines: ompfuse report --lines"),
                 "{text}"
             );
+            if how != "serial" {
+                is_on_page(&run, folder.path());
+            }
         }
     }
+}
+
+/// The line has a bar and its text in the page's details of its region.
+#[track_caller]
+fn is_on_page(run: &Path, folder: &Path) {
+    let page = folder.join("page.html");
+    let words = [
+        "report".as_ref(),
+        run.as_os_str(),
+        "--html".as_ref(),
+        page.as_os_str(),
+    ];
+    command::ok::<&OsStr>(words);
+    let page = std::fs::read_to_string(page).expect("a page");
+    let line = format!("\"behind.c:{}\",\"hot\",null,\"for (long i", hot());
+    assert!(page.contains("\"hot\":{") && page.contains(&line), "{line}");
 }
 
 #[test]
@@ -100,7 +119,16 @@ fn what_the_construct_says_is_not_said_again() {
     let run = record("serial", "10000", &["--sampling=20"]);
     let text = text(&run);
     assert!(!text.contains("most of it in"), "{text}");
-    assert!(!text.contains("Hottest lines:"), "{text}");
+    let run = record("serial", "1000000", &["--sampling=20"]);
+    let report = command::report(&run);
+    let few = report["sampled"]["samples"].as_u64();
+    let is_few = few.is_some_and(|n| (1..10).contains(&n));
+    let text = self::text(&run);
+    assert_eq!(
+        is_few,
+        text.contains("ompfuse record --sampling 1000"),
+        "{few:?}: {text}"
+    );
     // Without samples nothing is different.
     let run = record("uneven", "200000", &["--sampling=off"]);
     let loss = self::loss(&run, "uneven");
