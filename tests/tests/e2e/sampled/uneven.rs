@@ -6,7 +6,8 @@ use ompfuse_tests::compile;
 use serde_json::Value;
 use std::path::Path;
 
-/// What is right for each argument: the reason's kind, and a word that its text has.
+/// What is right for each argument: the reason's kind, and a word that names the code. Of what is done in the kernel, the code that
+/// asks for it is right, too: how much of a system call is in user code depends on the machine.
 const REASONS: [(&str, &str, &str); 12] = [
     ("trips", "alike", ""),
     ("branch", "code", "slow.c"),
@@ -15,10 +16,10 @@ const REASONS: [(&str, &str, &str); 12] = [
     ("recursion", "code", "deep"),
     ("memory", "alike", ""),
     ("sleep", "asleep", ""),
-    ("pages", "kernel", ""),
-    ("calls", "kernel", ""),
+    ("pages", "kernel", "pages"),
+    ("calls", "kernel", "getppid"),
     ("lock", "asleep", ""),
-    ("allocation", "kernel", ""),
+    ("allocation", "kernel", "slow.c"),
     ("null", "interrupted", ""),
 ];
 
@@ -50,8 +51,13 @@ fn told(compiler: &str, wanted: &[&str]) -> usize {
             None => assert!(*argument == "null", "{argument}: its units aren't even"),
             Some((found, _)) if found == "unknown" => {}
             Some((found, what)) => {
-                assert_eq!(found, *kind, "{compiler}, {argument}: {what}");
-                assert!(what.to_string().contains(word), "{argument}: {what}");
+                let is_code = found == "code" && what.to_string().contains(word);
+                let is_right = match *kind {
+                    "code" => is_code,
+                    "kernel" => is_code || found == "kernel",
+                    kind => found == kind,
+                };
+                assert!(is_right, "{compiler}, {argument}: {found}, {what}");
                 right += 1;
             }
         }
