@@ -227,6 +227,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     };
     let mut sets = asked_for(args, &mut trial)?;
     let mut variables = vec![];
+    let mut best = None;
     let wanted = args.output.as_ref().map(|output| output.folder.as_path());
     let folder = Folder::new(wanted)?;
     let recording = recorded(&args.command, &[], &folder.path, &trial.file(RECORDED))?;
@@ -271,6 +272,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         trial.go_on(0)?;
         trial.refine(&args.search)?;
         trial.together()?;
+        best = trial.confirmed()?;
         trial.compare_regions(&recorded.report)?;
         let variants = trial.variants.iter_mut().filter(|v| !v.sets.is_empty());
         for Variant { told, sets, .. } in variants {
@@ -278,9 +280,6 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
             told.predicted = recorded.change(sets);
         }
     }
-    let all = trial.variants.iter().enumerate();
-    let helping = all.filter_map(|(at, v)| Some((at, v.told.helps()?)));
-    let best = helping.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
     let sets = best.map_or(&[][..], |at| &trial.variants[at].sets);
     let own: Vec<Set> = sets.iter().filter(|s| trial.is_own(s)).cloned().collect();
     let is_all = own.len() == sets.len();

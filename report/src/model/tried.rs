@@ -28,6 +28,9 @@ pub struct TriedVariant {
     pub turns: u32,
     /// The change of the program's time; null: it was not measured.
     pub time: Option<Paired>,
+    /// True if `turns` and `time` are of turns after the search, which found that it helps.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_fresh: bool,
     /// What is known of its output; null: it was not run.
     pub output: Option<Judged>,
     /// The change of the program's time that the recorded units predict, as a share; null: nothing is predicted.

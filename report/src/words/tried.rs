@@ -31,12 +31,13 @@ pub fn tried(tried: &Tried) -> String {
         format!("; {} was predicted", change(share))
     });
     let line = format!(
-        "{} takes {:.1}% less time ({:.1} to {:.1}, {} turns, output {}){predicted}{}",
+        "{} takes {:.1}% less time ({:.1} to {:.1}, {} {}turns, output {}){predicted}{}",
         best.name(),
         -100.0 * found.change,
         -100.0 * found.high,
         -100.0 * found.low,
         best.turns,
+        if best.is_fresh { "fresh " } else { "" },
         judged(output),
         of_region(best)
     );

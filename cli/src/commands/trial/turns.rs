@@ -15,8 +15,9 @@ use ompfuse_report::compare::statistics::paired::{is_look, paired};
 use ompfuse_report::model::Judged;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The fewest turns that decide something.
 const FEWEST: u32 = 4;
@@ -56,6 +57,9 @@ pub(super) struct Trial<'a> {
     pub(super) ends: Instant,
     pub(super) most: u32,
 }
+
+/// Runs that the fewest turns of a winner and the original take.
+const CONFIRMING: u32 = 2 * FEWEST;
 
 impl Program {
     pub(super) fn new(file: PathBuf) -> Program {
@@ -196,10 +200,12 @@ impl Trial<'_> {
     /// It can't decide about any.
     pub(super) fn check_budget<T>(&self, variants: &mut Vec<T>) -> Result<()> {
         let left = self.ends.saturating_duration_since(Instant::now());
-        // The original and each variant, once before and then in turns.
+        // The original and each variant, once before and then in turns; the best one again.
         let runs = f64::from(FEWEST + 1);
-        let most = left.as_secs_f64() / (runs * self.longest.max(1e-3)) - 1.0;
-        let needed = |variants: usize| runs * self.longest * (variants + 1) as f64;
+        let confirming = f64::from(CONFIRMING);
+        let all = left.as_secs_f64() / self.longest.max(1e-3) - confirming;
+        let most = all / runs - 1.0;
+        let needed = |variants: usize| (runs * (variants + 1) as f64 + confirming) * self.longest;
         if variants.is_empty() || most >= variants.len() as f64 {
             return Ok(());
         }
@@ -249,17 +255,29 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// When the search ends, so that its winner can be confirmed.
+    fn search_ends(&self) -> Instant {
+        let confirming = Duration::from_secs_f64(f64::from(CONFIRMING) * self.longest);
+        self.ends.checked_sub(confirming).unwrap_or(self.ends)
+    }
+
     /// Takes turns until all variants from this one on are decided, or there is no time left.
     pub(super) fn go_on(&mut self, first: usize) -> Result<()> {
-        if self.variants[first..].iter().all(|v| v.is_done) {
+        self.turns(first..self.variants.len(), self.search_ends())
+    }
+
+    /// Takes turns until these variants are decided, or until then; one turn in any case.
+    fn turns(&mut self, variants: Range<usize>, ends: Instant) -> Result<()> {
+        if self.variants[variants.clone()].iter().all(|v| v.is_done) {
             return Ok(());
         }
         self.programs[0].times.clear();
         for turn in 1..=self.most {
-            let open: Vec<usize> = (first..self.variants.len())
+            let open: Vec<usize> = variants
+                .clone()
                 .filter(|&at| !self.variants[at].is_done)
                 .collect();
-            if open.is_empty() || (turn > 1 && Instant::now() >= self.ends) {
+            if open.is_empty() || (turn > 1 && Instant::now() >= ends) {
                 break;
             }
             // The original is first and last by turns, and variants go round.
@@ -277,6 +295,27 @@ impl Trial<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The variant that helps most, by turns that were not used to find it: the best of several is partly luck. One that isn't confirmed is
+    /// undecided, and the next one is asked.
+    pub(super) fn confirmed(&mut self) -> Result<Option<usize>> {
+        loop {
+            let all = self.variants.iter().enumerate();
+            let helping = all.filter_map(|(at, v)| Some((at, v.told.helps()?)));
+            let Some((best, _)) = helping.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+                return Ok(None);
+            };
+            let variant = &mut self.variants[best];
+            variant.is_done = false;
+            variant.told.is_fresh = true;
+            variant.told.time = None;
+            self.programs[best + 1].times.clear();
+            self.turns(best..best + 1, self.ends)?;
+            if self.variants[best].told.helps().is_some() {
+                return Ok(Some(best));
+            }
+        }
     }
 
     pub(super) fn take(&mut self, number: usize) -> Result<()> {
@@ -370,7 +409,7 @@ impl Trial<'_> {
                 sets.push(set.clone());
             }
         }
-        if sets.len() + env.len() < 2 {
+        if sets.len() + env.len() < 2 || Instant::now() >= self.search_ends() {
             return Ok(());
         }
         let first = self.variants.len();
