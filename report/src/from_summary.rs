@@ -19,6 +19,7 @@ mod region;
 mod running;
 mod times;
 mod transfer;
+pub mod trying;
 pub(crate) mod uncounted;
 
 use crate::causes;
@@ -137,6 +138,7 @@ impl Report {
             account,
             losses: vec![],
             tried: None,
+            to_try: vec![],
             losses_of_s: None,
             lost_s: None,
             lost_is_least: false,
@@ -144,6 +146,7 @@ impl Report {
         };
         report.scaling = causes::scaling(&report, summary, &ids);
         report.conclude(summary, &ids);
+        report.to_try = trying::told(&report, summary);
         report
     }
 

@@ -22,7 +22,7 @@ pub mod units;
 pub mod view;
 pub mod words;
 
-pub use from_summary::{growth, probes};
+pub use from_summary::{growth, probes, trying};
 pub use model::key::RegionKey;
 pub use model::{Class, Mutex, Region, Report};
 pub use view::text::{By, Sort, TextOptions};

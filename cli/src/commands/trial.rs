@@ -1,7 +1,5 @@
 //! `ompfuse try`.
 
-mod candidates;
-mod environment;
 mod folder;
 mod outputs;
 mod predicted;
@@ -21,12 +19,11 @@ use crate::select::{CallArgs, Selector};
 use crate::{atomic, input, load};
 use anyhow::{Context, Result, bail};
 use clap::{Args as _, FromArgMatches};
-use environment::Variable;
 use folder::Folder;
 use ompfuse_format::site::Parameter;
 use ompfuse_progress::Progress;
-use ompfuse_report::Report;
 use ompfuse_report::model::{Tried, TriedVariant};
+use ompfuse_report::trying::{self, MOST, Proposal, Variable};
 use outputs::Judge;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -118,7 +115,7 @@ impl Variant {
         Variant {
             told: TriedVariant {
                 set: sets.iter().map(|s| s.text.clone()).collect(),
-                env: env.iter().map(environment::text).collect(),
+                env: env.iter().map(|v| trying::text(&[v.clone()])).collect(),
                 ..TriedVariant::default()
             },
             sets,
@@ -239,18 +236,13 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     if let (0, Some(run)) = (status, recording.runs.first()) {
         let recorded = regions::read(&run.path)?;
         if sets.is_empty() {
-            let is_set = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
-            variables = environment::candidates(&recorded.report, is_set);
-            sets = suggested(
-                &recorded.report,
+            (sets, variables) = suggested(
+                &recorded.proposals,
                 &trial.programs[0].file,
                 args.patch.is_none(),
             )?;
-            // The report doesn't tell which tasks can have a cutoff, and which loops another schedule.
-            let is_doubtful = |set: &Set| {
-                let mut doubtful = [Parameter::Cutoff, Parameter::Schedule].iter();
-                doubtful.any(|p| set.values.contains_key(p))
-            };
+            // The report doesn't tell which tasks can have a cutoff.
+            let is_doubtful = |set: &Set| set.values.contains_key(&Parameter::Cutoff);
             let fails = |sets: &Vec<Set>| {
                 sets.iter().any(is_doubtful)
                     && trial.is_own(&sets[0])
@@ -336,11 +328,25 @@ fn has_own(file: &Path) -> Result<bool> {
     Ok(!scan.is_err_and(|error| binary::has_nothing(&error)))
 }
 
-/// What the report of the original makes worth trying.
-fn suggested(report: &Report, program: &Path, with_libraries: bool) -> Result<Vec<Vec<Set>>> {
-    let found = candidates::candidates(report, program, with_libraries);
-    let parsed = found.iter().map(|text| text.parse::<Set>());
-    let parsed: Result<Vec<Set>, String> = parsed.collect();
-    let sets = parsed.map_err(anyhow::Error::msg)?;
-    Ok(sets.into_iter().map(|set| vec![set]).collect())
+/// What the recorded run makes worth trying: settings, and variables.
+fn suggested(
+    proposals: &[Proposal],
+    program: &Path,
+    with_libraries: bool,
+) -> Result<(Vec<Vec<Set>>, Vec<Vec<Variable>>)> {
+    let own = program.canonicalize().ok();
+    let is_own = |path: &str| Path::new(path).canonicalize().ok() == own;
+    let (mut sets, mut variables) = (vec![], vec![]);
+    for proposal in proposals {
+        match proposal {
+            Proposal::Variables(all) => variables.push(all.clone()),
+            Proposal::Setting(setting) => {
+                if sets.len() < MOST && (with_libraries || !setting.is_of_library(&is_own)) {
+                    let set = setting.text(&is_own).parse::<Set>();
+                    sets.push(vec![set.map_err(anyhow::Error::msg)?]);
+                }
+            }
+        }
+    }
+    Ok((sets, variables))
 }

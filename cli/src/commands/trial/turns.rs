@@ -1,7 +1,6 @@
 //! Original and variants, run in turns.
 
 use super::Variant;
-use super::environment::Variable;
 use super::outputs::{Judge, difference};
 use crate::interrupt::{Hold, Interrupted};
 use crate::launch::{self, Input, Launch, Moment, Stdout};
@@ -11,8 +10,9 @@ use crate::select::Selector;
 use crate::select::set::Set;
 use anyhow::{Result, bail};
 use ompfuse_format::site::Parameter;
-use ompfuse_report::compare::statistics::paired::{is_look, paired};
+use ompfuse_report::compare::statistics::paired::{Paired, is_look, paired};
 use ompfuse_report::model::Judged;
+use ompfuse_report::trying::Variable;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::ops::Range;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// The fewest turns that decide something.
 const FEWEST: u32 = 4;
+/// Turns that confirm a gain go on until its interval is no wider than this share of it.
+const NARROW: f64 = 0.5;
 /// A variant may take so many times as long as the original, and a second.
 const LONGER: f64 = 4.0;
 /// So many seconds more where it waits for copies of libraries.
@@ -364,7 +366,12 @@ impl Trial<'_> {
         variant.told.turns = pairs as u32;
         variant.told.time = paired(&original[..pairs], &own[..pairs], self.most);
         let is_decided = variant.told.time.is_some_and(|found| found.is_decided);
-        variant.is_done = is_look(turn, self.most) && is_decided;
+        // What is told to users is narrower than what is enough for the search.
+        let is_narrow = |t: Paired| t.high - t.low <= NARROW * t.change.abs();
+        let is_wide = variant.told.is_fresh
+            && !variant.told.time.is_some_and(is_narrow)
+            && Instant::now() < self.ends;
+        variant.is_done = is_look(turn, self.most) && is_decided && !is_wide;
     }
 
     /// Tries twice and half of the best chunk of each region.

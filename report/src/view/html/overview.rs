@@ -104,6 +104,7 @@ fn told(context: &Context<'_>, verdict: &Verdict) -> Markup {
             @if let Some(efficiencies) = &verdict.efficiencies { p.prediction { (efficiencies) } }
             @if let Some(prediction) = &verdict.prediction { p.prediction { (prediction) } }
             @if let Some(hint) = &verdict.hint { p.prediction { (hint) } }
+            @if let Some(line) = &verdict.trying { p.prediction { (line) } }
         }
     }
 }

@@ -21,7 +21,8 @@ pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
     if let Some(line) = verdict.efficiencies {
         text += &wrap(&line, options.width, "  ");
     }
-    for line in verdict.prediction.into_iter().chain(verdict.hint) {
+    let lines = verdict.prediction.into_iter().chain(verdict.hint);
+    for line in lines.chain(verdict.trying) {
         text += &wrap(&line, options.width, "  ");
     }
     Some(text)
