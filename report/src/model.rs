@@ -47,7 +47,7 @@ pub use ranks::{Mpi, Rank, RegionRank, RegionRanks};
 pub use region::{InPart, Region, RegionThread, Spread};
 pub use times::Times;
 pub use transfer::{LateSender, Transfer};
-pub use tried::{Judged, Tried, TriedVariant};
+pub use tried::{ChangedFile, FileState, Judged, Tried, TriedVariant};
 
 use serde::{Deserialize, Serialize};
 

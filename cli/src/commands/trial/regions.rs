@@ -149,6 +149,13 @@ impl Trial<'_> {
                 times: vec![],
             });
         }
+        if self.copies.is_some() {
+            for of_variant in &all {
+                let told = &mut self.variants[of_variant.variant].told;
+                told.region_reason = Some("it would be recorded in the folder itself".to_owned());
+            }
+            return Ok(());
+        }
         let compared = self.take_recorded(&chosen, &mut all);
         for of_variant in &all {
             let change = match &compared {
