@@ -314,7 +314,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     let is_all = own.len() == sets.len();
     let processors = processors::available();
     let answer = Answer {
-        starved: (running.as_ref()).and_then(words::told),
+        starved: (running.as_ref().filter(|r| r.is_starved)).map(words::lacked),
         command: args.command.clone(),
         folder: match status {
             0 => folder.keep(),

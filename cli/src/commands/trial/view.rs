@@ -54,7 +54,9 @@ pub(super) fn text(answer: &Answer) -> String {
     let told = &answer.tried;
     let mut text = String::new();
     if let Some(starved) = &answer.starved {
-        text += &format!("while it was recorded, {starved}\n");
+        text += &format!(
+            "while it was recorded, {starved}; what is proposed and predicted depends on that\n"
+        );
     }
     if let Some(seconds) = told.original_s {
         text += &format!("the original takes {seconds:.3} s\n\n");

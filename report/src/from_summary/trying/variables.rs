@@ -17,6 +17,8 @@ const LEAST_USE: f64 = 0.6;
 const SHARED: f64 = 0.05;
 /// On so few processors binding has nothing to choose.
 const FEW: f64 = 2.0;
+/// Calls that say how many levels of regions have teams.
+const LEVELS: &[&str] = &["omp_set_max_active_levels", "omp_set_nested"];
 /// Variables that say where threads run.
 const BINDING: [&str; 4] = [
     "OMP_PROC_BIND",
@@ -29,7 +31,12 @@ const BINDING: [&str; 4] = [
 pub(super) fn proposals(report: &Report, summary: &Summary) -> Vec<Vec<Variable>> {
     let mut found = vec![];
     threads(report, summary, &mut found);
-    if let Some(levels) = levels(report) {
+    let calls = |names: &[&str]| {
+        let mut entries = summary.modules.iter().flat_map(|m| &m.entries);
+        entries.any(|entry| names.iter().any(|name| entry.starts_with(name)))
+    };
+    // What a program sets itself no variable changes.
+    if let Some(levels) = levels(report).filter(|_| !calls(LEVELS)) {
         found.push(vec![levels]);
     }
     found.extend(places(report, summary));
@@ -40,7 +47,7 @@ pub(super) fn proposals(report: &Report, summary: &Summary) -> Vec<Vec<Variable>
         let is_large = r.inclusive_s.unwrap_or(r.time_s) >= LEAST_SHARE * all;
         is_runtime && is_large && loses(report, r.id)
     };
-    if report.regions.iter().any(of_runtime) {
+    if report.regions.iter().any(of_runtime) && !calls(&["omp_set_schedule"]) {
         let schedules = ["dynamic,1", "dynamic,16", "guided"];
         found.extend(schedules.map(|s| vec![("OMP_SCHEDULE", s.to_owned())]));
     }
