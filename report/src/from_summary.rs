@@ -19,7 +19,6 @@ mod region;
 mod running;
 mod times;
 mod transfer;
-pub mod trying;
 pub(crate) mod uncounted;
 
 use crate::causes;
@@ -38,7 +37,7 @@ use ompfuse_fuse::combine;
 use ompfuse_fuse::run::Problem;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
 use region::{Built, event_totals, region};
-pub(crate) use running::{Queues, queues, unequal_ns};
+pub(crate) use running::{Queues, decides, queues, set, unequal_ns};
 
 pub(crate) const NS: f64 = 1e-9;
 
@@ -146,7 +145,6 @@ impl Report {
         };
         report.scaling = causes::scaling(&report, summary, &ids);
         report.conclude(summary, &ids);
-        report.to_try = trying::told(&report, summary);
         report
     }
 

@@ -18,11 +18,12 @@ mod phases;
 pub mod sampled;
 #[cfg(test)]
 mod tests;
+pub mod trying;
 pub mod units;
 pub mod view;
 pub mod words;
 
-pub use from_summary::{growth, probes, trying};
+pub use from_summary::{growth, probes};
 pub use model::key::RegionKey;
 pub use model::{Class, Mutex, Region, Report};
 pub use view::text::{By, Sort, TextOptions};

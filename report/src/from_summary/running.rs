@@ -224,7 +224,7 @@ fn fewer(summary: &Summary, running: &Running, times: &[Times]) -> Option<FewerT
 }
 
 /// A number in the environment, the first of a list.
-pub(super) fn set(summary: &Summary, name: &str) -> Option<u64> {
+pub(crate) fn set(summary: &Summary, name: &str) -> Option<u64> {
     let mut all = summary.environment.iter();
     let value = &all.find(|(known, _)| known == name)?.1;
     value.split(',').next()?.trim().parse().ok()
@@ -250,7 +250,7 @@ impl Deciding {
 }
 
 /// Whether `OMP_NUM_THREADS` decides how many threads there are. `threads`: the most at once.
-pub(super) fn decides(summary: &Summary, threads: u64) -> bool {
+pub(crate) fn decides(summary: &Summary, threads: u64) -> bool {
     deciding(summary, threads).is_variable()
 }
 

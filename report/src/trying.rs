@@ -71,7 +71,7 @@ pub fn proposals(report: &Report, summary: &Summary) -> Vec<Proposal> {
 }
 
 /// The same in words, for a report: what can certainly be tried, where something is lost. `try` runs one program that ends well.
-pub(super) fn told(report: &Report, summary: &Summary) -> Vec<String> {
+pub fn told(report: &Report, summary: &Summary) -> Vec<String> {
     let ends_well = |run: &RunInfo| run.exit == Some(Exit::Code(0));
     if report.mpi.is_some() || report.runs.is_empty() || !report.runs.iter().all(ends_well) {
         return vec![];

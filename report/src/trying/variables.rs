@@ -1,7 +1,7 @@
 //! Variables of the environment: without a copy of the program, for what its source leaves open.
 
-use super::super::running::{decides, set};
 use super::loses;
+use crate::from_summary::{decides, set};
 use crate::model::{Region, Report, Sharing};
 use ompfuse_format::Construct;
 use ompfuse_fuse::summary::Summary;
