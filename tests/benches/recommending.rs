@@ -42,7 +42,7 @@ fn main() {
             let best = value.map_or(String::new(), |v| format!(" -DVALUE={v}"));
             let build = format!("{compiler} -O2 -g -fopenmp -D{name}{best} -lm");
             assert!(compile::files(&[source], &program, &build), "{compiler}");
-            let answer = tried(&program, THREADS, &["--budget=20s", "--turns=12"], &[]);
+            let answer = tried(&program, THREADS, &["--budget=60s", "--turns=8"], &[]);
             let measured = answer.measured(&[]);
             let row = format!("{} {compiler}{best}", name.to_lowercase());
             let (Some(Change { mean, low, high }), Some([from, to])) = (measured, answer.told())

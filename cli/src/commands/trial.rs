@@ -291,9 +291,14 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
             let modules = recorded.report.modules.iter();
             trial.with_libraries(modules.map(|m| PathBuf::from(&m.path)).collect())?;
         }
-        let of_sets = sets.into_iter().map(|sets| (sets, vec![]));
-        let of_variables = variables.into_iter().map(|env| (vec![], env));
-        let mut all: Vec<_> = of_sets.chain(of_variables).collect();
+        // By turns, so that a short budget leaves out the last of both.
+        let mut of_sets = sets.into_iter().map(|sets| (sets, vec![]));
+        let mut of_variables = variables.into_iter().map(|env| (vec![], env));
+        let both = std::iter::from_fn(|| match (of_sets.next(), of_variables.next()) {
+            (None, None) => None,
+            (set, variable) => Some(set.into_iter().chain(variable)),
+        });
+        let mut all: Vec<_> = both.flatten().collect();
         trial.check_budget(&mut all)?;
         for (sets, env) in all {
             trial.add(sets, env)?;

@@ -115,6 +115,16 @@ fn work_in(report: &Report, region: &Region) -> Option<f64> {
     Some(within.map(|r| r.work_s).sum())
 }
 
+/// Whether a parallel region's work is less than what its team costs.
+pub(super) fn needs_no_team(report: &Report, region: &Region) -> bool {
+    let is_team = region.construct.is_some_and(Construct::is_fork) && region.spread.threads > 1;
+    let work = work_in(report, region).filter(|_| is_team);
+    work.is_some_and(|work| {
+        let is_less = region.wall_s.is_some_and(|wall| work < wall);
+        work / (region.executions.max(1) as f64) < SHORT || is_less
+    })
+}
+
 fn of_region(report: &Report, summary: &Summary, region: &Region) -> Vec<Setting> {
     let Some(place) = place(region) else {
         return vec![];
@@ -155,11 +165,8 @@ fn of_region(report: &Report, summary: &Summary, region: &Region) -> Vec<Setting
     // One thread has the work of all, and starts no team.
     let fork = region.construct.filter(|c| c.is_fork());
     let fork = fork.filter(|&fork| calls.leave(fork, |open| open.threads.is_some()));
-    if let (Some(work), Some(_)) = (work_in(report, region), fork.filter(|_| threads > 1.0)) {
-        let is_less = region.wall_s.is_some_and(|wall| work < wall);
-        if work / executions < SHORT || is_less {
-            values.push("serial".to_owned());
-        }
+    if fork.is_some() && needs_no_team(report, region) {
+        values.push("serial".to_owned());
     }
     let setting = |values| Setting {
         module: calls.path.clone(),

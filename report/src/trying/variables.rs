@@ -1,16 +1,20 @@
 //! Variables of the environment: without a copy of the program, for what its source leaves open.
 
 use super::loses;
+use super::settings::needs_no_team;
 use crate::from_summary::{decides, set};
 use crate::model::{Region, Report, Sharing};
 use ompfuse_format::Construct;
 use ompfuse_fuse::summary::Summary;
+use std::collections::BTreeSet;
 
 /// A variable and its value.
 pub type Variable = (&'static str, String);
 
 /// Regions with a smaller share of the time are no reason.
 const LEAST_SHARE: f64 = 0.1;
+/// From this share of the time in regions on, a reason of single ones is one for all.
+const MOST: f64 = 0.5;
 /// So many threads' worth of work a program must have, of those that it has.
 const LEAST_USE: f64 = 0.6;
 /// From this share of the working time on, threads that wait for a processor though there are enough are a reason to bind them.
@@ -93,11 +97,24 @@ fn threads(report: &Report, summary: &Summary, found: &mut Vec<Vec<Variable>>) {
             numbers.push(1);
         }
     }
-    numbers.dedup();
+    if team > 1 && needs_no_teams(report) {
+        numbers.insert(0, 1);
+    }
+    let mut known = BTreeSet::new();
+    numbers.retain(|&n| known.insert(n));
     let limit = set(summary, "OMP_THREAD_LIMIT").unwrap_or(u64::MAX);
     numbers.retain(|&n| u64::from(n) < limit);
     let numbers = numbers.into_iter().map(|n| vec![(name, n.to_string())]);
     found.splice(0..0, numbers);
+}
+
+/// Whether regions that need no team have most of the time in parallel regions.
+fn needs_no_teams(report: &Report) -> bool {
+    let forks = || report.regions.iter().filter(|r| is_fork(r));
+    let time = |r: &Region| r.inclusive_s.unwrap_or(r.time_s);
+    let all: f64 = forks().map(time).sum();
+    let those: f64 = forks().filter(|r| needs_no_team(report, r)).map(time).sum();
+    those >= MOST * all && all > 0.0
 }
 
 /// One level of regions, where regions in regions have teams of their own.

@@ -13,12 +13,18 @@ const NAMED: usize = 4;
 
 /// The files of a folder and of those in it, by their paths from there.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Listing(BTreeMap<PathBuf, FileState>);
+pub(super) struct Listing {
+    folder: PathBuf,
+    files: BTreeMap<PathBuf, FileState>,
+}
 
 impl Listing {
     /// `without`: folders that are left out. `None`: there are too many files.
     pub(super) fn of(folder: &Path, without: &[&Path]) -> Option<Listing> {
-        let mut found = Listing::default();
+        let mut found = Listing {
+            folder: folder.to_owned(),
+            files: BTreeMap::new(),
+        };
         let mut folders = vec![PathBuf::new()];
         let mut entries = 0;
         while let Some(next) = folders.pop() {
@@ -37,7 +43,7 @@ impl Listing {
                 if metadata.is_dir() && !is_left_out() {
                     folders.push(path);
                 } else if metadata.is_file() {
-                    found.0.insert(path, state(&metadata));
+                    found.files.insert(path, state(&metadata));
                 }
             }
         }
@@ -46,29 +52,35 @@ impl Listing {
 
     /// Their paths.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.0.keys().map(PathBuf::as_path)
+        self.files.keys().map(PathBuf::as_path)
     }
 
     /// The sum of their sizes.
     pub(super) fn bytes(&self) -> u64 {
-        self.0.values().map(|file| file.bytes).sum()
+        self.files.values().map(|file| file.bytes).sum()
     }
 
     /// What is new, other, or no longer there.
     pub(super) fn changes(&self, after: &Listing) -> Vec<ChangedFile> {
-        let names = self
-            .0
-            .keys()
-            .chain(after.0.keys().filter(|name| !self.0.contains_key(*name)));
+        let is_new = |path: &&PathBuf| !self.files.contains_key(*path);
+        let names = self.files.keys().chain(after.files.keys().filter(is_new));
         let states = names.map(|name| ChangedFile {
             path: name.to_string_lossy().into_owned(),
-            before: self.0.get(name).copied(),
-            after: after.0.get(name).copied(),
+            before: self.files.get(name).copied(),
+            after: after.files.get(name).copied(),
         });
         let mut changed: Vec<ChangedFile> = states.filter(|c| c.before != c.after).collect();
+        let own = own_streams();
+        changed.retain(|file| !own.contains(&self.folder.join(&file.path)));
         changed.sort_by(|a, b| a.path.cmp(&b.path));
         changed
     }
+}
+
+/// Files that this command's own output goes to, and so that of all that it starts.
+fn own_streams() -> Vec<PathBuf> {
+    let links = [1, 2].map(|number| std::fs::read_link(format!("/proc/self/fd/{number}")));
+    links.into_iter().flatten().collect()
 }
 
 fn state(metadata: &std::fs::Metadata) -> FileState {
