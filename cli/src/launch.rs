@@ -31,6 +31,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) args: &'a [OsString],
     /// Variables added to the environment.
     pub(crate) env: Vec<(&'static str, OsString)>,
+    /// Its working folder, if that isn't this command's.
+    pub(crate) folder: Option<&'a Path>,
     /// It is to find everything at the same addresses each time, as far as the kernel allows it.
     pub(crate) is_steady: bool,
     /// Where its standard output goes.
@@ -103,7 +105,7 @@ pub(crate) fn now() -> f64 {
         .as_secs_f64()
 }
 
-/// Runs a program to its end. Working folder, standard input and error are this command's.
+/// Runs a program to its end. Standard error is this command's.
 pub(crate) fn run(mut launch: Launch<'_>) -> Result<Ended> {
     if launch.is_steady {
         launch.env.push(steady::padding(&launch.env));
@@ -118,6 +120,9 @@ pub(crate) fn run(mut launch: Launch<'_>) -> Result<Ended> {
             .arg0(launch.name)
             .args(launch.args)
             .envs(launch.env.iter().map(|(k, v)| (k, v)));
+    }
+    if let Some(folder) = launch.folder {
+        command.current_dir(folder).env("PWD", folder);
     }
     match launch.stdout {
         Stdout::Own => {}
@@ -293,6 +298,7 @@ mod tests {
         let args = ["-c".into(), script.into()];
         let env = vec![("OMPFUSE_TEST", "x".into())];
         let launch = Launch {
+            folder: None,
             is_steady: false,
             file: Path::new("/bin/sh"),
             name: OsStr::new("renamed"),

@@ -8,9 +8,11 @@
 pub mod calls;
 mod handed;
 mod settable;
+mod threads;
 
 pub use calls::{Families, Family};
 pub use settable::Settable;
+pub use threads::{Threaded, threaded};
 
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};

@@ -38,7 +38,7 @@ use ompfuse_fuse::combine;
 use ompfuse_fuse::run::Problem;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
 use region::{Built, event_totals, region};
-pub(crate) use running::{Queues, queues, unequal_ns};
+pub(crate) use running::{Queues, decides, queues, set, unequal_ns};
 
 pub(crate) const NS: f64 = 1e-9;
 
@@ -139,6 +139,7 @@ impl Report {
             account,
             losses: vec![],
             tried: None,
+            to_try: vec![],
             losses_of_s: None,
             lost_s: None,
             lost_is_least: false,

@@ -277,4 +277,5 @@ pub(crate) fn without_details(report: &mut Report) {
     report.accounting.clear();
     report.scaling = None;
     report.tried = None;
+    report.to_try.clear();
 }

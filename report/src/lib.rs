@@ -18,6 +18,7 @@ mod phases;
 pub mod sampled;
 #[cfg(test)]
 mod tests;
+pub mod trying;
 pub mod units;
 pub mod view;
 pub mod words;

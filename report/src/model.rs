@@ -49,7 +49,7 @@ pub use region::{InPart, Region, RegionThread, Spread};
 pub use sampled::{Sampled, SampledFunction, SampledLine, SampledWork, UncountedWork};
 pub use times::Times;
 pub use transfer::{LateSender, Transfer};
-pub use tried::{Judged, Tried, TriedVariant};
+pub use tried::{ChangedFile, FileState, Judged, Tried, TriedVariant};
 
 use serde::{Deserialize, Serialize};
 
@@ -143,6 +143,10 @@ pub struct Report {
     /// What `ompfuse try` has measured beside this run; absent if nothing was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<Tried>,
+    /// What `ompfuse try` would begin with: settings as `--set` takes them, and variables of the environment. Empty if this run shows
+    /// nothing that can be tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to_try: Vec<String>,
     /// For each thread of the first run: the check that every tick and event was counted exactly once.
     pub accounting: Vec<ThreadCheck>,
     /// Name of the strategy that combined the runs; null if there is one run.

@@ -57,7 +57,7 @@ pub(crate) use ranks::ended;
 pub use ranks::rank_ends;
 pub use regions::doubt;
 pub(crate) use regions::{doubted, in_part};
-pub use running::told;
+pub use running::{lacked, told};
 pub(crate) use series::{series_cause, series_location, series_place};
 pub use series::{series_notes, series_verdict};
 pub use shell::shell_words;

@@ -14,6 +14,7 @@ pub mod generated;
 pub mod hostile;
 pub mod objdump;
 pub mod planted;
+pub mod recommended;
 pub mod recorded;
 pub mod scan;
 pub mod schema;

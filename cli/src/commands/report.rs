@@ -21,7 +21,7 @@ use ompfuse_fuse::names::Place;
 use ompfuse_report::view::growth::GrowthJson;
 use ompfuse_report::view::text::{Section, Sections};
 use ompfuse_report::view::{self, documents, json, text};
-use ompfuse_report::{By, Report, Sort, TextOptions, filter};
+use ompfuse_report::{By, Report, Sort, TextOptions, filter, trying};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -268,11 +268,13 @@ pub(super) fn run(args: &Args) -> Result<()> {
     print(&of(&summary, input), args, Some(input))
 }
 
-/// The report of a run, with what was tried beside it.
+/// The report of a run, with what was tried beside it, and what can be.
 fn of(summary: &Summary, input: &Path) -> Report {
+    let report = Report::new(summary);
     Report {
         tried: trial::read(input),
-        ..Report::new(summary)
+        to_try: trying::told(&report, summary),
+        ..report
     }
 }
 
@@ -368,7 +370,7 @@ pub(super) fn hand_over(
     folder: &Path,
     is_quiet: bool,
 ) -> Result<()> {
-    let report = Report::new(summary);
+    let report = of(summary, folder);
     args.page.write(&report, Some(folder))?;
     if is_quiet {
         return Ok(());

@@ -1,11 +1,12 @@
 //! `ompfuse try`.
 
-mod candidates;
-mod environment;
+mod copies;
+mod files;
 mod folder;
 mod outputs;
 mod predicted;
 mod regions;
+mod runs;
 mod turns;
 mod view;
 
@@ -18,21 +19,24 @@ use crate::recording::{self, Recording, RecordingArgs};
 use crate::run_dir::{Output, OutputParser};
 use crate::select::set::Set;
 use crate::select::{CallArgs, Selector};
-use crate::{atomic, input, load};
+use crate::{atomic, input, load, processors};
 use anyhow::{Context, Result, bail};
 use clap::{Args as _, FromArgMatches};
-use environment::Variable;
+use copies::Copies;
+use files::{Listing, Seen};
 use folder::Folder;
 use ompfuse_format::site::Parameter;
 use ompfuse_progress::Progress;
-use ompfuse_report::Report;
 use ompfuse_report::model::{Tried, TriedVariant};
+use ompfuse_report::trying::{self, MOST, Proposal, Variable};
+use ompfuse_report::{Report, words};
 use outputs::Judge;
+use runs::{Load, Program};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use turns::{Program, Trial};
+use turns::Trial;
 
 /// Try other chunks, team sizes, grain sizes, cutoffs and variables of the environment, and measure whether they help
 ///
@@ -56,6 +60,9 @@ pub(crate) struct Args {
     /// Default: the output must be that of the original, but for numbers that differ between its own runs, too.
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
+    /// Compare files that the program writes, too: NAME or path in this folder, also with `*` and `?` (may be repeated). Each run has a copy of the folder
+    #[arg(long, value_name = "NAME")]
+    compare_files: Vec<String>,
     /// Begin no further turn after this time (`30s`, `2min`)
     #[arg(long, value_name = "TIME", default_value = "2min", value_parser = recording::nanoseconds)]
     budget: u64,
@@ -101,6 +108,12 @@ struct Answer {
     /// The file that was to be written.
     #[serde(skip)]
     wanted: Option<PathBuf>,
+    /// That threads lacked processors in the recorded run, in words.
+    #[serde(skip)]
+    starved: Option<String>,
+    /// The program and its arguments.
+    #[serde(skip)]
+    command: Vec<OsString>,
 }
 
 /// A variant.
@@ -118,7 +131,10 @@ impl Variant {
         Variant {
             told: TriedVariant {
                 set: sets.iter().map(|s| s.text.clone()).collect(),
-                env: env.iter().map(environment::text).collect(),
+                env: env
+                    .iter()
+                    .map(|v| trying::text(std::slice::from_ref(v)))
+                    .collect(),
                 ..TriedVariant::default()
             },
             sets,
@@ -220,16 +236,33 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         judge: Judge {
             check: args.check.as_deref(),
             own: outputs::Difference::More,
+            own_files: outputs::Difference::More,
         },
+        copies: None,
+        seen: None,
+        found: Seen::default(),
+        changed: vec![],
+        load: Load::default(),
         longest: 0.0,
         ends: Instant::now() + Duration::from_nanos(args.budget),
         most: args.turns,
     };
     let mut sets = asked_for(args, &mut trial)?;
     let mut variables = vec![];
+    let mut best = None;
+    let mut running = None;
     let wanted = args.output.as_ref().map(|output| output.folder.as_path());
     let folder = Folder::new(wanted)?;
+    let here = std::env::current_dir().context("cannot read this folder's name")?;
+    if !args.compare_files.is_empty() {
+        let within = trial.folder.path();
+        trial.copies = Some(Copies::new(&args.compare_files, within, &folder.path)?);
+    }
+    let before = Listing::of(&here, &[&folder.path]);
     let recording = recorded(&args.command, &[], &folder.path, &trial.file(RECORDED))?;
+    let after = Listing::of(&here, &[&folder.path]);
+    let both = before.zip(after);
+    trial.changed = both.map_or(vec![], |(before, after)| before.changes(&after));
     output::mute(true); // the patched copy is told of once
     let mut status = recording.status();
     if status == 0 {
@@ -237,19 +270,16 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
     }
     if let (0, Some(run)) = (status, recording.runs.first()) {
         let recorded = regions::read(&run.path)?;
+        running.clone_from(&recorded.report.running);
         if sets.is_empty() {
-            let is_set = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
-            variables = environment::candidates(&recorded.report, is_set);
-            sets = suggested(
-                &recorded.report,
+            (sets, variables) = suggested(
+                &recorded.proposals,
                 &trial.programs[0].file,
                 args.patch.is_none(),
             )?;
-            // The report doesn't tell which tasks can have a cutoff, and which loops another schedule.
-            let is_doubtful = |set: &Set| {
-                let mut doubtful = [Parameter::Cutoff, Parameter::Schedule].iter();
-                doubtful.any(|p| set.values.contains_key(p))
-            };
+            variables.extend(of_libraries(&trial.found, &recorded.report));
+            // The report doesn't tell which tasks can have a cutoff.
+            let is_doubtful = |set: &Set| set.values.contains_key(&Parameter::Cutoff);
             let fails = |sets: &Vec<Set>| {
                 sets.iter().any(is_doubtful)
                     && trial.is_own(&sets[0])
@@ -261,9 +291,14 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
             let modules = recorded.report.modules.iter();
             trial.with_libraries(modules.map(|m| PathBuf::from(&m.path)).collect())?;
         }
-        let of_sets = sets.into_iter().map(|sets| (sets, vec![]));
-        let of_variables = variables.into_iter().map(|env| (vec![], env));
-        let mut all: Vec<_> = of_sets.chain(of_variables).collect();
+        // By turns, so that a short budget leaves out the last of both.
+        let mut of_sets = sets.into_iter().map(|sets| (sets, vec![]));
+        let mut of_variables = variables.into_iter().map(|env| (vec![], env));
+        let both = std::iter::from_fn(|| match (of_sets.next(), of_variables.next()) {
+            (None, None) => None,
+            (set, variable) => Some(set.into_iter().chain(variable)),
+        });
+        let mut all: Vec<_> = both.flatten().collect();
         trial.check_budget(&mut all)?;
         for (sets, env) in all {
             trial.add(sets, env)?;
@@ -271,6 +306,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         trial.go_on(0)?;
         trial.refine(&args.search)?;
         trial.together()?;
+        best = trial.confirmed()?;
         trial.compare_regions(&recorded.report)?;
         let variants = trial.variants.iter_mut().filter(|v| !v.sets.is_empty());
         for Variant { told, sets, .. } in variants {
@@ -278,13 +314,13 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
             told.predicted = recorded.change(sets);
         }
     }
-    let all = trial.variants.iter().enumerate();
-    let helping = all.filter_map(|(at, v)| Some((at, v.told.helps()?)));
-    let best = helping.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
     let sets = best.map_or(&[][..], |at| &trial.variants[at].sets);
     let own: Vec<Set> = sets.iter().filter(|s| trial.is_own(s)).cloned().collect();
     let is_all = own.len() == sets.len();
+    let processors = processors::available();
     let answer = Answer {
+        starved: (running.as_ref().filter(|r| r.is_starved)).map(words::lacked),
+        command: args.command.clone(),
         folder: match status {
             0 => folder.keep(),
             _ => folder.path.clone(),
@@ -294,6 +330,11 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         tried: Tried {
             original_s: trial.original_s(),
             best,
+            processors,
+            taken: processors.and_then(|n| trial.load.share(n)),
+            is_starved: running.is_some_and(|r| r.is_starved),
+            changed_files: std::mem::take(&mut trial.changed),
+            compared_files: args.compare_files.clone(),
             variants: trial.variants.into_iter().map(|v| v.told).collect(),
         },
         patched: None,
@@ -337,11 +378,37 @@ fn has_own(file: &Path) -> Result<bool> {
     Ok(!scan.is_err_and(|error| binary::has_nothing(&error)))
 }
 
-/// What the report of the original makes worth trying.
-fn suggested(report: &Report, program: &Path, with_libraries: bool) -> Result<Vec<Vec<Set>>> {
-    let found = candidates::candidates(report, program, with_libraries);
-    let parsed = found.iter().map(|text| text.parse::<Set>());
-    let parsed: Result<Vec<Set>, String> = parsed.collect();
-    let sets = parsed.map_err(anyhow::Error::msg)?;
-    Ok(sets.into_iter().map(|set| vec![set]).collect())
+/// What the recorded run makes worth trying: settings, and variables.
+fn suggested(
+    proposals: &[Proposal],
+    program: &Path,
+    with_libraries: bool,
+) -> Result<(Vec<Vec<Set>>, Vec<Vec<Variable>>)> {
+    let own = program.canonicalize().ok();
+    let is_own = |path: &str| Path::new(path).canonicalize().ok() == own;
+    let (mut sets, mut variables) = (vec![], vec![]);
+    for proposal in proposals {
+        match proposal {
+            Proposal::Variables(all) => variables.push(all.clone()),
+            Proposal::Setting(setting) => {
+                if sets.len() < MOST && (with_libraries || !setting.is_of_library(&is_own)) {
+                    let set = setting.text(&is_own).parse::<Set>();
+                    sets.push(vec![set.map_err(anyhow::Error::msg)?]);
+                }
+            }
+        }
+    }
+    Ok((sets, variables))
+}
+
+/// The variables of libraries with threads of their own, beside those that are recorded.
+fn of_libraries(seen: &Seen, report: &Report) -> Vec<Vec<Variable>> {
+    if seen.threads <= u64::from(report.threads.max(1)) {
+        return vec![];
+    }
+    let libraries = ompfuse_patterns::threaded(seen.libraries.iter().map(String::as_str));
+    let variables = libraries.map(|library| (&*library.variable, "1".to_owned()));
+    let is_new = |(name, value): &Variable| std::env::var(name).ok().as_ref() != Some(value);
+    let variables = variables.filter(is_new);
+    variables.map(|variable| vec![variable]).collect()
 }

@@ -217,14 +217,14 @@ fn fewer(summary: &Summary, running: &Running, times: &[Times]) -> Option<FewerT
     }
     let each = each.max(1);
     let is_limited = set(summary, "OMP_THREAD_LIMIT").is_some_and(|limit| limit <= each);
-    match deciding(summary, running).is_variable() {
+    match decides(summary, running.threads) {
         true => Some(FewerThreads::Variable { threads: each }),
         false => (!is_limited).then_some(FewerThreads::Limit { threads: each }),
     }
 }
 
 /// A number in the environment, the first of a list.
-fn set(summary: &Summary, name: &str) -> Option<u64> {
+pub(crate) fn set(summary: &Summary, name: &str) -> Option<u64> {
     let mut all = summary.environment.iter();
     let value = &all.find(|(known, _)| known == name)?.1;
     value.split(',').next()?.trim().parse().ok()
@@ -249,7 +249,12 @@ impl Deciding {
     }
 }
 
-fn deciding(summary: &Summary, running: &Running) -> Deciding {
+/// Whether `OMP_NUM_THREADS` decides how many threads there are. `threads`: the most at once.
+pub(crate) fn decides(summary: &Summary, threads: u64) -> bool {
+    deciding(summary, threads).is_variable()
+}
+
+fn deciding(summary: &Summary, threads: u64) -> Deciding {
     // clang has calls of their own for it; gcc's calls hand it over with the region.
     let asks = |entry: &String| {
         entry.contains("push_num_threads") || entry.starts_with("omp_set_num_threads")
@@ -263,7 +268,7 @@ fn deciding(summary: &Summary, running: &Running) -> Deciding {
         is_asked: is_asked || is_sized,
         said: set(summary, "OMP_NUM_THREADS").or(usual.map(u64::from)),
         team: summary.parallel.iter().map(|p| p.team).max().unwrap_or(1),
-        at_once: most.unwrap_or(running.threads),
+        at_once: most.unwrap_or(threads),
     }
 }
 

@@ -47,6 +47,7 @@ pub(super) fn add(first: &mut Report, other: Report) {
         accounting: _,
         scaling: _,
         tried: _,
+        to_try: _,
         threads,
         duration_s,
         lifetime_s,

@@ -13,6 +13,43 @@ pub struct Tried {
     pub variants: Vec<TriedVariant>,
     /// Position in `variants` of the one that helps most; null: none is known to help.
     pub best: Option<usize>,
+    /// Processors that the program could use at once; null if not known.
+    #[serde(default)]
+    pub processors: Option<f64>,
+    /// Share of their time that other programs used during the last turns, from 0 to 1; null if not known.
+    #[serde(default)]
+    pub taken: Option<f64>,
+    /// True if threads lacked processors in the recorded run: what is proposed and predicted depends on that.
+    #[serde(default)]
+    pub is_starved: bool,
+    /// Files in its folder that the recorded run changed, and others that the first run without recording had open for writing.
+    #[serde(default)]
+    pub changed_files: Vec<ChangedFile>,
+    /// Names of the files that were compared, beside standard output and exit status, as `--compare-files` takes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compared_files: Vec<String>,
+}
+
+/// A file that a run changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChangedFile {
+    /// Its path, from the program's folder.
+    pub path: String,
+    /// How it was before; null: it is new, or only known to have been open.
+    pub before: Option<FileState>,
+    /// How it was afterwards; null: it was removed, or is only known to have been open.
+    pub after: Option<FileState>,
+}
+
+/// What a file's entry says.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileState {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// When it was last changed, in seconds since 1970.
+    pub modified_s: f64,
 }
 
 /// The program with other settings.
@@ -28,6 +65,9 @@ pub struct TriedVariant {
     pub turns: u32,
     /// The change of the program's time; null: it was not measured.
     pub time: Option<Paired>,
+    /// True if `turns` and `time` are of turns after the search, which found that it helps.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_fresh: bool,
     /// What is known of its output; null: it was not run.
     pub output: Option<Judged>,
     /// The change of the program's time that the recorded units predict, as a share; null: nothing is predicted.
@@ -66,6 +106,16 @@ pub enum Judged {
 }
 
 impl Judged {
+    /// Of two judgements, the one that counts.
+    #[must_use]
+    pub fn and(self, other: Judged) -> Judged {
+        match (self.is_good(), other.is_good(), self) {
+            (false, _, _) => self,
+            (true, true, Judged::EqualButDigits | Judged::Checked) => self,
+            (true, _, _) => other,
+        }
+    }
+
     /// Whether the variant does what the original does.
     pub fn is_good(self) -> bool {
         matches!(

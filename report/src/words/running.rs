@@ -16,21 +16,23 @@ pub fn told(running: &Running) -> Option<String> {
             percent(share)
         )
     });
-    let starved = running.is_starved.then(|| starved(running));
+    let starved = running.is_starved.then(|| {
+        lacked(running) + "; start-up, waits and imbalance below include waiting for a processor"
+    });
     match (starved, stolen) {
         (Some(starved), Some(stolen)) => Some(format!("{starved}; {stolen}")),
         (starved, stolen) => starved.or(stolen),
     }
 }
 
-fn starved(running: &Running) -> String {
+/// How long threads had no processor, and who had them.
+pub fn lacked(running: &Running) -> String {
     let why = who_had_them(
         (running.threads, running.processors, running.limit),
         (running.sharing, running.taken),
     );
     format!(
-        "threads had no processor for at least {} of the time that they worked in parallel regions: {why}; start-up, waits and \
-             imbalance below include waiting for a processor",
+        "threads had no processor for at least {} of the time that they worked in parallel regions: {why}",
         percent(running.without_share())
     )
 }

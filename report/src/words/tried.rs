@@ -1,5 +1,6 @@
 //! What `ompfuse try` has found, in words.
 
+use super::units::percent;
 use crate::compare::statistics::paired::Paired;
 use crate::model::{Judged, Tried, TriedVariant};
 
@@ -31,17 +32,35 @@ pub fn tried(tried: &Tried) -> String {
         format!("; {} was predicted", change(share))
     });
     let line = format!(
-        "{} takes {:.1}% less time ({:.1} to {:.1}, {} turns, output {}){predicted}{}",
+        "{} takes {:.1}% less time{} ({:.1} to {:.1}, {} {}turns, output {}){predicted}{}",
         best.name(),
         -100.0 * found.change,
+        on(tried),
         -100.0 * found.high,
         -100.0 * found.low,
         best.turns,
+        if best.is_fresh { "fresh " } else { "" },
         judged(output),
         of_region(best)
     );
     // It may come from a file.
     line.chars().filter(|c| !c.is_control()).collect()
+}
+
+/// Other programs that took less of the processors are not told.
+const LEAST_TAKEN: f64 = 0.1;
+
+/// Where it was measured.
+fn on(tried: &Tried) -> String {
+    let taken = tried.taken.filter(|&share| share >= LEAST_TAKEN);
+    let taken = taken.map_or(String::new(), |share| {
+        format!(", of which other programs had {}", percent(share))
+    });
+    match tried.processors {
+        None => String::new(),
+        Some(1.0) => format!(" on this processor{taken}"),
+        Some(n) => format!(" on these {n} processors{taken}"),
+    }
 }
 
 /// What is known of the time of a variant's parallel regions.

@@ -27,6 +27,8 @@ pub(crate) struct Verdict {
     pub(crate) hint: Option<String>,
     /// What its samples tell beside this, or how to get more of them.
     pub(crate) samples: Option<String>,
+    /// The command that measures what would help without the source, where this run shows something.
+    pub(crate) trying: Option<String>,
 }
 
 /// A loss in words.
@@ -60,6 +62,7 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
     let is_starved = report.running.as_ref().is_some_and(|r| r.is_starved);
     let scaling = report.scaling.as_ref().filter(|_| !is_starved);
     Some(Verdict {
+        trying: trying(report),
         hint: match (&missing, is_plain) {
             (Some(_), _) => None,
             (None, true) => functions(report),
@@ -152,6 +155,24 @@ fn nothing(report: &Report) -> Option<Verdict> {
         efficiencies: None,
         prediction: None,
         samples: None,
+        trying: None,
+    })
+}
+
+/// What can be tried, if nothing was yet.
+fn trying(report: &Report) -> Option<String> {
+    let (first, more) = report.to_try.split_first()?;
+    let first_variable = more.iter().find(|text| !text.contains(": "));
+    let others = first_variable.map_or(String::new(), |text| format!(", {text}"));
+    let rest = more.len() - usize::from(first_variable.is_some());
+    let rest = match rest {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    let words = std::iter::once(&report.program).chain(&report.args);
+    let words = words::shell_words(words.map(String::as_str));
+    report.tried.is_none().then(|| {
+        format!("To measure on this binary what may help ({first}{others}{rest}): ompfuse try -- {words}")
     })
 }
 

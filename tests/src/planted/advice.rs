@@ -59,8 +59,8 @@ fn one(report: &Value, loss: &Value) -> Option<Advice> {
     let region = regions.iter().find(|r| r["id"] == *id)?;
     let line = u32::try_from(region["source"]["line"].as_u64()?).ok()?;
     match remedy {
-        "use larger chunks (`ompfuse try`)" => return Some(Advice::Chunk(line, 16.0)),
-        "use smaller chunks (`ompfuse try`)" => return Some(Advice::Chunk(line, 0.25)),
+        "use larger chunks" => return Some(Advice::Chunk(line, 16.0)),
+        "use smaller chunks" => return Some(Advice::Chunk(line, 0.25)),
         _ => {}
     }
     let (before, _) = remedy.split_once(" would take ")?;

@@ -12,6 +12,8 @@ mod environment;
 mod libraries;
 mod limits;
 pub(crate) mod random;
+mod recommended;
+mod variables;
 
 /// The line of a source with this comment.
 fn line_of(source: &str, comment: &str) -> usize {

@@ -84,6 +84,8 @@ pub(super) struct Judge<'a> {
     pub(super) check: Option<&'a str>,
     /// Of the original's own runs.
     pub(super) own: Difference,
+    /// Of the files that they have written.
+    pub(super) own_files: Difference,
 }
 
 impl Judge<'_> {
@@ -101,16 +103,26 @@ impl Judge<'_> {
                 false => Judged::Differs,
             });
         }
-        Ok(match (&self.own, difference(original, output)?) {
-            (Difference::More, _) => Judged::Unknown,
-            (_, Difference::More) => Judged::Differs,
-            (_, Difference::Numbers(found)) if found.is_empty() => Judged::Equal,
-            (Difference::Numbers(own), Difference::Numbers(found)) => match found.is_subset(own) {
-                true => Judged::EqualButDigits,
-                false => Judged::DigitsDiffer,
-            },
-        })
+        compared(&self.own, original, output)
     }
+
+    /// Judges gathered files beside the original's.
+    pub(super) fn judge_files(&self, original: &Path, files: &Path) -> Result<Judged> {
+        compared(&self.own_files, original, files)
+    }
+}
+
+/// `own`: how the original's own differ.
+fn compared(own: &Difference, original: &Path, other: &Path) -> Result<Judged> {
+    Ok(match (own, difference(original, other)?) {
+        (Difference::More, _) => Judged::Unknown,
+        (_, Difference::More) => Judged::Differs,
+        (_, Difference::Numbers(found)) if found.is_empty() => Judged::Equal,
+        (Difference::Numbers(own), Difference::Numbers(found)) => match found.is_subset(own) {
+            true => Judged::EqualButDigits,
+            false => Judged::DigitsDiffer,
+        },
+    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use ompfuse_format::site::{Parameter, SCHEDULES};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::span::{LoopAnalysis, RegionAnalysis};
 use ompfuse_fuse::summary::Summary;
+use ompfuse_report::trying::{self, Proposal};
 use ompfuse_report::{Region, Report};
 
 /// Each thread has so many ranges where only fetching them counts.
@@ -18,6 +19,8 @@ const MANY: f64 = 8.0;
 /// A recorded run: its report, and its loops.
 pub(super) struct Recorded {
     pub(super) report: Report,
+    /// What it makes worth trying.
+    pub(super) proposals: Vec<Proposal>,
     loops: Vec<Loop>,
 }
 
@@ -62,6 +65,7 @@ impl Recorded {
         };
         Recorded {
             loops: regions.flat_map(of_region).collect(),
+            proposals: trying::proposals(&report, summary),
             report,
         }
     }

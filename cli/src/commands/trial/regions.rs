@@ -2,7 +2,6 @@
 //! a variant. The latter is recorded in turns, with probes of these regions only.
 
 use super::Variant;
-use super::candidates::prefix;
 use super::predicted::Recorded;
 use super::recorded;
 use super::turns::Trial;
@@ -13,6 +12,8 @@ use crate::{load, memory, progress};
 use anyhow::{Result, bail};
 use ompfuse_format::Construct;
 use ompfuse_report::compare::statistics::paired::{Paired, paired};
+use ompfuse_report::model::ModuleInfo;
+use ompfuse_report::trying;
 use ompfuse_report::{Region, Report};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -43,39 +44,29 @@ fn is_fork(region: &Region) -> bool {
     region.construct.is_some_and(Construct::is_fork)
 }
 
+/// How `--select` names a region's file, before its place there.
+fn prefix(report: &Report, program: &Path, region: &Region) -> String {
+    let name = region.module.as_deref();
+    let is_it = |m: &&ModuleInfo| m.build_id.as_deref() == name || Some(&*m.path) == name;
+    let module = name.and_then(|_| report.modules.iter().find(is_it));
+    let path = module.map(|m| Path::new(&m.path));
+    let path = path.filter(|path| path.canonicalize().ok() != program.canonicalize().ok());
+    let library = path.and_then(|path| path.file_name()?.to_str());
+    library.map_or(String::new(), |name| format!("lib:{name}:"))
+}
+
 /// The numbers of the regions that are set, and of the parallel regions that they are, or are in.
 fn around(report: &Report, sets: &[Set]) -> (BTreeSet<u32>, BTreeSet<u32>) {
-    let ids = |is_it: &dyn Fn(&Region) -> bool| -> BTreeSet<u32> {
-        let found = report.regions.iter().filter(|r| is_it(r));
-        found.map(|r| r.id).collect()
-    };
-    let forks = ids(&is_fork);
-    let meant = ids(&|r| sets.iter().any(|set| means_region(&set.regions, report, r)));
-    let paths = &report.call_paths;
-    let mut found = BTreeSet::new();
-    for path in paths
-        .iter()
-        .filter(|p| p.region.is_some_and(|id| meant.contains(&id)))
-    {
-        let mut here = Some(path);
-        while let Some(path) = here {
-            if let Some(id) = path.region.filter(|id| forks.contains(id)) {
-                found.insert(id);
-                break;
-            }
-            here = path.parent.and_then(|parent| paths.get(parent as usize));
-        }
-    }
+    let is_meant = |r: &&Region| (sets.iter()).any(|set| means_region(&set.regions, report, r));
+    let meant = report.regions.iter().filter(is_meant);
+    let meant: BTreeSet<u32> = meant.map(|r| r.id).collect();
+    let found = trying::forks_around(report, &meant);
     (meant, found)
 }
 
 /// The share of the time that is lost there.
 pub(super) fn lost(report: &Report, sets: &[Set]) -> Option<f64> {
-    let (_, ids) = around(report, sets);
-    let losses = report.losses.iter();
-    let there = losses.filter(|loss| loss.region.is_some_and(|id| ids.contains(&id)));
-    (report.losses_of_s.is_some() && !ids.is_empty())
-        .then(|| there.map(|loss| loss.share).fold(0.0, |a, b| a + b))
+    trying::lost_in(report, &around(report, sets).1)
 }
 
 /// What a recorded run says of regions.
@@ -157,6 +148,13 @@ impl Trial<'_> {
                 places,
                 times: vec![],
             });
+        }
+        if self.copies.is_some() {
+            for of_variant in &all {
+                let told = &mut self.variants[of_variant.variant].told;
+                told.region_reason = Some("it would be recorded in the folder itself".to_owned());
+            }
+            return Ok(());
         }
         let compared = self.take_recorded(&chosen, &mut all);
         for of_variant in &all {

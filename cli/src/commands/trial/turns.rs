@@ -1,39 +1,30 @@
 //! Original and variants, run in turns.
 
 use super::Variant;
-use super::environment::Variable;
-use super::outputs::{Judge, difference};
+use super::copies::Copies;
+use super::files::Seen;
+use super::outputs::Judge;
+use super::runs::{Load, Program};
 use crate::interrupt::{Hold, Interrupted};
-use crate::launch::{self, Input, Launch, Moment, Stdout};
-use crate::libraries::{self, Libraries};
+use crate::launch::Input;
 use crate::output::note;
 use crate::select::Selector;
 use crate::select::set::Set;
 use anyhow::{Result, bail};
 use ompfuse_format::site::Parameter;
-use ompfuse_report::compare::statistics::paired::{is_look, paired};
-use ompfuse_report::model::Judged;
-use rustix::process::{Pid, Signal, kill_process};
+use ompfuse_report::compare::statistics::paired::{Paired, is_look, paired};
+use ompfuse_report::model::ChangedFile;
+use ompfuse_report::trying::Variable;
+use std::cell::RefCell;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The fewest turns that decide something.
 const FEWEST: u32 = 4;
-/// A variant may take so many times as long as the original, and a second.
-const LONGER: f64 = 4.0;
-/// So many seconds more where it waits for copies of libraries.
-const ASKING: f64 = 30.0;
-
-/// A program that is run again and again.
-#[derive(Default)]
-pub(super) struct Program {
-    pub(super) file: PathBuf,
-    /// What its libraries hand over, if any program's do.
-    libraries: Option<Libraries>,
-    /// In seconds, turn by turn.
-    pub(super) times: Vec<f64>,
-}
+/// Turns that confirm a gain go on until its interval is no wider than this share of it.
+const NARROW: f64 = 0.5;
 
 /// Trying, under way.
 pub(super) struct Trial<'a> {
@@ -55,151 +46,33 @@ pub(super) struct Trial<'a> {
     pub(super) longest: f64,
     pub(super) ends: Instant,
     pub(super) most: u32,
+    /// Copies of its folder, if it is run in these.
+    pub(super) copies: Option<Copies>,
+    /// What is seen of a process while it runs, if somebody looks.
+    pub(super) seen: Option<RefCell<Seen>>,
+    /// What was seen of the original.
+    pub(super) found: Seen,
+    /// Files that a run changes.
+    pub(super) changed: Vec<ChangedFile>,
+    pub(super) load: Load,
 }
 
-impl Program {
-    pub(super) fn new(file: PathBuf) -> Program {
-        Program {
-            file,
-            ..Program::default()
-        }
-    }
-
-    /// Why its libraries don't hand over what they should; `None`: they do.
-    fn refusal(&self, sets: &[Set]) -> Option<String> {
-        let libraries = self.libraries.as_ref().filter(|l| !l.has_patched())?;
-        let mut reasons = libraries.refusals().into_iter();
-        // Other files may be refused, too. A reason begins with the path, unless it is about a setting.
-        let is_about = |reason: &String| {
-            let path = reason.split(": ").next().unwrap_or_default();
-            let mut regions = sets.iter().map(|set| &set.regions);
-            reason.starts_with("cannot set")
-                || regions.any(|r| r.library().is_some() && r.is_about(path))
-        };
-        let reason = reasons.find(is_about);
-        Some(reason.unwrap_or_else(|| "no file with such a region was loaded".to_owned()))
-    }
-}
+/// Runs that the fewest turns of a winner and the original take.
+const CONFIRMING: u32 = 2 * FEWEST;
 
 impl Trial<'_> {
-    pub(super) fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// A copy of the original with settings.
-    pub(super) fn patch(&self, name: &str, sets: &[Set]) -> Result<PathBuf> {
-        self.hold.check()?;
-        let copy = self.file(name);
-        crate::commands::patch::tuned(&self.programs[0].file, &copy, sets.to_vec())?;
-        Ok(copy)
-    }
-
-    /// Median time of the original, in seconds.
-    pub(super) fn original_s(&self) -> Option<f64> {
-        let mut times = self.programs[0].times.clone();
-        times.sort_by(f64::total_cmp);
-        times.get(times.len() / 2).copied()
-    }
-
-    /// Whether settings are those of the program's own file.
-    pub(super) fn is_own(&self, set: &Set) -> bool {
-        let path = self.programs[0].file.to_string_lossy();
-        self.has_own && set.regions.is_about(&path)
-    }
-
-    /// All programs are run as those whose libraries hand over other values.
-    /// `modules`: files that it loads.
-    pub(super) fn with_libraries(&mut self, modules: Vec<PathBuf>) -> Result<()> {
-        self.modules = modules;
-        self.programs[0].libraries = Some(self.libraries(&[])?);
-        self.take(0) // what else there is to decide is decided once
-    }
-
-    fn libraries(&self, sets: &[Set]) -> Result<Libraries> {
-        let libraries = Libraries::tuned(sets)?;
-        libraries.decide_ahead(&self.modules);
-        Ok(libraries)
-    }
-
-    /// The program with settings.
-    fn program(&self, number: usize, sets: &[Set]) -> Result<Program> {
-        let (own, others): (Vec<Set>, Vec<Set>) =
-            sets.iter().cloned().partition(|set| self.is_own(set));
-        let mut program = Program::new(match own.is_empty() {
-            true => self.programs[0].file.clone(),
-            false => self.patch(&format!("variant-{number}"), &own)?,
-        });
-        if self.programs[0].libraries.is_some() {
-            program.libraries = Some(self.libraries(&others)?);
-        }
-        Ok(program)
-    }
-
-    /// Runs a program. Returns its exit status, and how many seconds it took. `limit`: it is ended after so many.
-    pub(super) fn once(&mut self, number: usize, stdout: PathBuf, limit: f64) -> Result<(u8, f64)> {
-        self.hold.check()?;
-        self.stdin.next(1)?;
-        let begun = Instant::now();
-        let end = |moment: Moment| {
-            let pid = Pid::from_raw(moment.process as i32);
-            if let Some(pid) = pid.filter(|_| begun.elapsed().as_secs_f64() > limit) {
-                let _ = kill_process(pid, Signal::KILL); // it may have ended just now
-            }
-        };
-        let (name, args) = self.command.split_first().expect("clap requires a command");
-        let libraries = self.programs[number].libraries.as_ref();
-        let env = libraries.map(|l| l.env(std::env::var_os(libraries::AUDIT)));
-        let mut env = env.map_or(vec![], Vec::from);
-        let variant = number.checked_sub(1).and_then(|at| self.variants.get(at));
-        let own = variant.into_iter().flat_map(|v| &v.env);
-        env.extend(own.map(|(name, value)| (*name, value.into())));
-        let ended = launch::run(Launch {
-            is_steady: false,
-            file: &self.programs[number].file,
-            name,
-            args,
-            env,
-            stdout: &Stdout::File(stdout),
-            stdin: None,
-            meanwhile: Some(&end),
-            sampler: None,
-        })?;
-        match ended.interrupted {
-            Some(signal) => Err(Interrupted(signal).into()),
-            None => Ok((launch::status_of(ended.exit), ended.duration_s)),
-        }
-    }
-
-    /// The original's first runs: they tell what differs in any case. Returns an exit status that isn't 0.
-    pub(super) fn begin(&mut self) -> Result<u8> {
-        let (first, second) = (self.file("original"), self.file("again"));
-        for output in [&first, &second] {
-            let (status, seconds) = self.once(0, output.clone(), f64::INFINITY)?;
-            if status != 0 {
-                return Ok(status);
-            }
-            self.longest = self.longest.max(seconds);
-            if let Some(check) = self.judge.check
-                && !self.judge.judge(&first, output)?.is_good()
-            {
-                bail!("`{check}` of --check refuses the original's own output");
-            }
-        }
-        let recorded = self.file(super::RECORDED);
-        self.judge.own = difference(&first, &second)?.and(difference(&first, &recorded)?);
-        Ok(0)
-    }
-
     /// Leaves out the variants that the budget has no turns for, the last ones first.
     ///
     /// # Errors
     /// It can't decide about any.
     pub(super) fn check_budget<T>(&self, variants: &mut Vec<T>) -> Result<()> {
         let left = self.ends.saturating_duration_since(Instant::now());
-        // The original and each variant, once before and then in turns.
+        // The original and each variant, once before and then in turns; the best one again.
         let runs = f64::from(FEWEST + 1);
-        let most = left.as_secs_f64() / (runs * self.longest.max(1e-3)) - 1.0;
-        let needed = |variants: usize| runs * self.longest * (variants + 1) as f64;
+        let confirming = f64::from(CONFIRMING);
+        let all = left.as_secs_f64() / self.longest.max(1e-3) - confirming;
+        let most = all / runs - 1.0;
+        let needed = |variants: usize| (runs * (variants + 1) as f64 + confirming) * self.longest;
         if variants.is_empty() || most >= variants.len() as f64 {
             return Ok(());
         }
@@ -249,17 +122,29 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// When the search ends, so that its winner can be confirmed.
+    fn search_ends(&self) -> Instant {
+        let confirming = Duration::from_secs_f64(f64::from(CONFIRMING) * self.longest);
+        self.ends.checked_sub(confirming).unwrap_or(self.ends)
+    }
+
     /// Takes turns until all variants from this one on are decided, or there is no time left.
     pub(super) fn go_on(&mut self, first: usize) -> Result<()> {
-        if self.variants[first..].iter().all(|v| v.is_done) {
+        self.turns(first..self.variants.len(), self.search_ends())
+    }
+
+    /// Takes turns until these variants are decided, or until then; one turn in any case.
+    fn turns(&mut self, variants: Range<usize>, ends: Instant) -> Result<()> {
+        if self.variants[variants.clone()].iter().all(|v| v.is_done) {
             return Ok(());
         }
         self.programs[0].times.clear();
         for turn in 1..=self.most {
-            let open: Vec<usize> = (first..self.variants.len())
+            let open: Vec<usize> = variants
+                .clone()
                 .filter(|&at| !self.variants[at].is_done)
                 .collect();
-            if open.is_empty() || (turn > 1 && Instant::now() >= self.ends) {
+            if open.is_empty() || (turn > 1 && Instant::now() >= ends) {
                 break;
             }
             // The original is first and last by turns, and variants go round.
@@ -279,39 +164,26 @@ impl Trial<'_> {
         Ok(())
     }
 
-    pub(super) fn take(&mut self, number: usize) -> Result<()> {
-        let output = self.file("taken");
-        let limit = match number {
-            0 => f64::INFINITY,
-            _ => LONGER * self.longest + 1.0,
-        };
-        // In its first run it may ask for copies of further files.
-        let asks = self.programs[number].libraries.is_some();
-        let asks = asks && self.programs[number].times.is_empty();
-        let limit = limit + if asks { ASKING } else { 0.0 };
-        let (status, seconds) = self.once(number, output.clone(), limit)?;
-        self.programs[number].times.push(seconds);
-        let Some(at) = number.checked_sub(1) else {
-            match status {
-                0 => return Ok(()),
-                status => {
-                    bail!("the program failed when it was run again, with exit status {status}")
-                }
+    /// The variant that helps most, by turns that were not used to find it: the best of several is partly luck. One that isn't confirmed is
+    /// undecided, and the next one is asked.
+    pub(super) fn confirmed(&mut self) -> Result<Option<usize>> {
+        loop {
+            let all = self.variants.iter().enumerate();
+            let helping = all.filter_map(|(at, v)| Some((at, v.told.helps()?)));
+            let Some((best, _)) = helping.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+                return Ok(None);
+            };
+            let variant = &mut self.variants[best];
+            self.load = Load::default();
+            variant.is_done = false;
+            variant.told.is_fresh = true;
+            variant.told.time = None;
+            self.programs[best + 1].times.clear();
+            self.turns(best..best + 1, self.ends)?;
+            if self.variants[best].told.helps().is_some() {
+                return Ok(Some(best));
             }
-        };
-        let judged = match status {
-            0 => self.judge.judge(&self.file("original"), &output)?,
-            _ => Judged::Failed,
-        };
-        let variant = &mut self.variants[at];
-        if seconds > limit {
-            // One of its threads may wait for another one, which is not there.
-            variant.give_up(format!("ended after {limit:.1} s: it takes too long"));
-        } else if !variant.is_done {
-            variant.told.output = Some(judged);
-            variant.is_done = !judged.is_good();
         }
-        Ok(())
     }
 
     /// Whether a variant is decided.
@@ -325,7 +197,12 @@ impl Trial<'_> {
         variant.told.turns = pairs as u32;
         variant.told.time = paired(&original[..pairs], &own[..pairs], self.most);
         let is_decided = variant.told.time.is_some_and(|found| found.is_decided);
-        variant.is_done = is_look(turn, self.most) && is_decided;
+        // What is told to users is narrower than what is enough for the search.
+        let is_narrow = |t: Paired| t.high - t.low <= NARROW * t.change.abs();
+        let is_wide = variant.told.is_fresh
+            && !variant.told.time.is_some_and(is_narrow)
+            && Instant::now() < self.ends;
+        variant.is_done = is_look(turn, self.most) && is_decided && !is_wide;
     }
 
     /// Tries twice and half of the best chunk of each region.
@@ -370,7 +247,7 @@ impl Trial<'_> {
                 sets.push(set.clone());
             }
         }
-        if sets.len() + env.len() < 2 {
+        if sets.len() + env.len() < 2 || Instant::now() >= self.search_ends() {
             return Ok(());
         }
         let first = self.variants.len();

@@ -3,9 +3,10 @@
 use super::Answer;
 use crate::output;
 use ompfuse_report::compare::statistics::paired::{ERROR, Paired};
-use ompfuse_report::model::TriedVariant;
+use ompfuse_report::model::{Tried, TriedVariant};
 use ompfuse_report::view::table::Column;
-use ompfuse_report::words::{change, judged, tried};
+use ompfuse_report::words::{change, judged, shell_words, tried};
+use std::path::Path;
 
 /// Intervals that end above this change are not told.
 const WIDE: f64 = 10.0;
@@ -52,6 +53,11 @@ pub(super) fn text(answer: &Answer) -> String {
     };
     let told = &answer.tried;
     let mut text = String::new();
+    if let Some(starved) = &answer.starved {
+        text += &format!(
+            "while it was recorded, {starved}; what is proposed and predicted depends on that\n"
+        );
+    }
     if let Some(seconds) = told.original_s {
         text += &format!("the original takes {seconds:.3} s\n\n");
     }
@@ -60,22 +66,52 @@ pub(super) fn text(answer: &Answer) -> String {
     }
     let rows = told.variants.iter().enumerate().map(row).collect();
     text += &output::table(&columns, rows);
-    text += "\n";
-    text += &format!("{}\n", tried(told));
+    text += &format!("\n{}\n", tried(told));
     text += &format!(
-        "{:.0}% of such decisions are wrong; the recorded run is in {}\n",
+        "{:.0}% of such decisions are wrong; output: {}; the recorded run is in {}\n",
         100.0 * ERROR,
+        compared(told),
         answer.folder.display()
     );
+    text + &to_use(answer)
+}
+
+/// What the column of outputs is about.
+fn compared(told: &Tried) -> String {
+    match &told.compared_files[..] {
+        [] => "exit status and standard output, no files".to_owned(),
+        names => format!(
+            "exit status, standard output, and files called {}",
+            names.join(" or ")
+        ),
+    }
+}
+
+/// How the best is used.
+fn to_use(answer: &Answer) -> String {
+    let mut text = String::new();
     let (own, is_all) = &answer.own;
-    let env = told.best().map_or(&[][..], |best| &best.env);
+    let env = answer.tried.best().map_or(&[][..], |best| &best.env);
     if !env.is_empty() {
-        text += &format!("in front of the command: {}\n", env.join(" "));
+        let words = answer.command.iter().map(|word| word.to_string_lossy());
+        let mut words: Vec<_> = words.collect();
+        if let Some(out) = &answer.patched {
+            // As a shell finds a file, not a command.
+            let is_name = out.components().count() == 1;
+            let out = if is_name {
+                Path::new(".").join(out)
+            } else {
+                out.clone()
+            };
+            words[0] = out.to_string_lossy().into_owned().into();
+        }
+        let line = shell_words(words.iter().map(AsRef::as_ref));
+        text += &format!("to use it: {} {line}\n", env.join(" "));
     }
     if answer.wanted.is_some() && answer.patched.is_none() {
         text += "nothing is written: no setting of the program's own file is known to help\n";
     }
-    match (&answer.patched, told.best) {
+    match (&answer.patched, answer.tried.best) {
         (Some(out), _) => text += &format!("written: {}\n", out.display()),
         (None, Some(_)) if !own.is_empty() => text += "--patch OUT writes the program with it\n",
         (None, _) => {}

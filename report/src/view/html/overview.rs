@@ -103,7 +103,8 @@ fn told(context: &Context<'_>, verdict: &Verdict) -> Markup {
             }
             @if let Some(efficiencies) = &verdict.efficiencies { p.prediction { (efficiencies) } }
             @if let Some(prediction) = &verdict.prediction { p.prediction { (prediction) } }
-            @for hint in verdict.hint.iter().chain(&verdict.samples) { p.prediction { (hint) } }
+            @let hints = verdict.hint.iter().chain(&verdict.trying).chain(&verdict.samples);
+            @for hint in hints { p.prediction { (hint) } }
         }
     }
 }

@@ -21,7 +21,8 @@ pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
     if let Some(line) = verdict.efficiencies {
         text += &wrap(&line, options.width, "  ");
     }
-    let hints = verdict.hint.into_iter().chain(verdict.samples);
+    let hints = verdict.hint.into_iter().chain(verdict.trying);
+    let hints = hints.chain(verdict.samples);
     for line in verdict.prediction.into_iter().chain(hints) {
         text += &wrap(&line, options.width, "  ");
     }

@@ -61,7 +61,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
             iterations,
             threads,
             ..
-        } if *iterations >= 2.0 * *threads as f64 => "use smaller chunks (`ompfuse try`)",
+        } if *iterations >= 2.0 * *threads as f64 => "use smaller chunks",
         Cause::FewUnits { .. } => "parallelise a loop with more iterations, or collapse two",
         Cause::OneThread { .. } => "make tasks or a loop of it, or give the others work",
         Cause::FewTasks {
@@ -120,13 +120,13 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::Dependences { .. } => return None,
         Cause::OneByOne { .. } => "create several tasks before waiting for them",
         Cause::WaitsForTasks { task_s, .. } if *task_s < TINY_S => {
-            "create larger tasks: stop at a size (cut-off, `ompfuse try`)"
+            "create larger tasks: stop at a size (cut-off)"
         }
         Cause::WaitsForTasks { .. } => "divide the tasks",
         Cause::CostlyTasks {
             create_s, task_s, ..
         } if *task_s < 10.0 * create_s => {
-            "create larger tasks: stop at a size (cut-off, `ompfuse try`), or use taskloop grainsize"
+            "create larger tasks: stop at a size (cut-off), or use taskloop grainsize"
         }
         Cause::CostlyTasks { .. } => return None,
         // Where a thread gets all of its iterations at once there is no larger chunk.
@@ -138,7 +138,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         Cause::CostlyRanges {
             is_ordered: true, ..
         } => return None,
-        Cause::CostlyRanges { .. } => "use larger chunks (`ompfuse try`)",
+        Cause::CostlyRanges { .. } => "use larger chunks",
         Cause::ShortRegions { executions, .. } if *executions > 1 => {
             "join regions, or leave small ones serial (if clause)"
         }

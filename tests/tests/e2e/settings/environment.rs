@@ -90,3 +90,50 @@ fn a_budget_that_decides_nothing_is_not_spent() {
     let errors = said.errors();
     assert!(errors.contains("give such a --budget"), "{errors}");
 }
+
+/// A schedule that helps in its first runs only: what was lucky in the search isn't told.
+const FLEETING: &str = r#"
+#include <omp.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+    omp_sched_t kind;
+    int chunk, runs = 0;
+    char name[64];
+    omp_get_schedule(&kind, &chunk);
+    snprintf(name, sizeof name, "runs-%x-%d", (int)kind, chunk);
+    FILE *file = fopen(name, "a+");
+    while (getc(file) != EOF) runs++;
+    putc('.', file);
+    fclose(file);
+    int is_fast = (kind & 15) == omp_sched_dynamic && runs < 5;
+#pragma omp parallel for schedule(runtime)
+    for (int i = 0; i < 4; i++)
+        usleep(is_fast ? 1000 : 40000);
+    puts("done");
+}
+"#;
+
+#[test]
+fn what_only_the_search_saw_is_not_told() {
+    let Some(program) = compile(FLEETING, "gcc -O1 -g -fopenmp") else {
+        return;
+    };
+    let mut ours: Command = command::with_threads(4);
+    ours.current_dir(program.folder.path());
+    ours.args(["try", "--turns=4", "--format=json", "--"]);
+    ours.arg(&program.path).env("OMP_SCHEDULE", "static");
+    let said = process::run(&mut ours).ok("try");
+    let answer: Value = serde_json::from_slice(&said.stdout).expect("JSON was asked for");
+    let variants = answer["variants"].as_array().expect("a list");
+    let fresh: Vec<&Value> = variants.iter().filter(|v| v["is_fresh"] == true).collect();
+    assert!(!fresh.is_empty(), "the search found some: {answer:#}");
+    for variant in fresh {
+        assert!(
+            variant["time"]["high"].as_f64() > Some(-0.01),
+            "{variant:#}"
+        );
+    }
+    assert!(answer["best"].is_null(), "{answer:#}");
+}
