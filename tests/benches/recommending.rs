@@ -5,7 +5,7 @@
 //!
 //! Environment: `OMPFUSE_BENCH_ROUNDS` (default 1).
 
-use ompfuse_tests::recommended::{Change, tried};
+use ompfuse_tests::recommended::{Change, asked};
 use ompfuse_tests::{compile, repository};
 
 /// A program's compiler, its macro, and its value if it has the best one already.
@@ -42,9 +42,15 @@ fn main() {
             let best = value.map_or(String::new(), |v| format!(" -DVALUE={v}"));
             let build = format!("{compiler} -O2 -g -fopenmp -D{name}{best} -lm");
             assert!(compile::files(&[source], &program, &build), "{compiler}");
-            let answer = tried(&program, THREADS, &["--budget=60s", "--turns=8"], &[]);
-            let measured = answer.measured(&[]);
             let row = format!("{} {compiler}{best}", name.to_lowercase());
+            let answer = match asked(&program, THREADS, &["--budget=60s", "--turns=8"], &[]) {
+                Ok(answer) => answer,
+                Err(error) => {
+                    println!("| {row} | refused: {} | | |", error.trim());
+                    continue;
+                }
+            };
+            let measured = answer.measured(&[]);
             let (Some(Change { mean, low, high }), Some([from, to])) = (measured, answer.told())
             else {
                 missed += usize::from(value.is_none());

@@ -31,12 +31,29 @@ pub struct Change {
 }
 
 /// Lets `try` look for what helps a program. `variables`: what the environment has beside.
+///
+/// # Panics
+/// If it refuses.
 pub fn tried(
     program: &Path,
     threads: usize,
     options: &[&str],
     variables: &[(&str, &str)],
 ) -> Answer {
+    let answer = asked(program, threads, options, variables);
+    answer.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The same.
+///
+/// # Errors
+/// Why it refuses, as where the budget decides nothing.
+pub fn asked(
+    program: &Path,
+    threads: usize,
+    options: &[&str],
+    variables: &[(&str, &str)],
+) -> Result<Answer, String> {
     let folder = program.parent().expect("it is in a folder");
     let out = folder.join("tried");
     let tuned = folder.join("tuned");
@@ -46,13 +63,17 @@ pub fn tried(
     ours.current_dir(folder).envs(variables.iter().copied());
     ours.args(["try", "--format=json", "--patch"]).arg(&tuned);
     ours.args(options).arg("-o").arg(&out);
-    let said = process::run(ours.arg("--").arg(program)).ok("try");
-    Answer {
+    let said = process::run(ours.arg("--").arg(program));
+    if said.status == 1 {
+        return Err(said.errors());
+    }
+    let said = said.ok("try");
+    Ok(Answer {
         json: serde_json::from_slice(&said.stdout).expect("JSON and nothing else"),
         patched: tuned.exists().then_some(tuned),
         program: program.to_owned(),
         threads,
-    }
+    })
 }
 
 impl Answer {

@@ -7,6 +7,7 @@ mod outputs;
 mod predicted;
 mod regions;
 mod runs;
+mod suggested;
 mod turns;
 mod view;
 
@@ -27,15 +28,16 @@ use files::{Listing, Seen};
 use folder::Folder;
 use ompfuse_format::site::Parameter;
 use ompfuse_progress::Progress;
-use ompfuse_report::model::{Tried, TriedVariant};
-use ompfuse_report::trying::{self, MOST, Proposal, Variable};
-use ompfuse_report::{Report, words};
+use ompfuse_report::model::{Running, Tried, TriedVariant};
+use ompfuse_report::trying::{self, Variable};
+use ompfuse_report::words;
 use outputs::Judge;
 use runs::{Load, Program};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use suggested::{of_libraries, suggested};
 use turns::Trial;
 
 /// Try other chunks, team sizes, grain sizes, cutoffs and variables of the environment, and measure whether they help
@@ -247,8 +249,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         ends: Instant::now() + Duration::from_nanos(args.budget),
         most: args.turns,
     };
-    let mut sets = asked_for(args, &mut trial)?;
-    let mut variables = vec![];
+    let sets = asked_for(args, &mut trial)?;
     let mut best = None;
     let mut running = None;
     let wanted = args.output.as_ref().map(|output| output.folder.as_path());
@@ -269,50 +270,7 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         status = trial.begin()?;
     }
     if let (0, Some(run)) = (status, recording.runs.first()) {
-        let recorded = regions::read(&run.path)?;
-        running.clone_from(&recorded.report.running);
-        if sets.is_empty() {
-            (sets, variables) = suggested(
-                &recorded.proposals,
-                &trial.programs[0].file,
-                args.patch.is_none(),
-            )?;
-            variables.extend(of_libraries(&trial.found, &recorded.report));
-            // The report doesn't tell which tasks can have a cutoff.
-            let is_doubtful = |set: &Set| set.values.contains_key(&Parameter::Cutoff);
-            let fails = |sets: &Vec<Set>| {
-                sets.iter().any(is_doubtful)
-                    && trial.is_own(&sets[0])
-                    && trial.patch("checked", sets).is_err()
-            };
-            sets.retain(|sets| !fails(sets));
-        }
-        if sets.iter().flatten().any(|set| !trial.is_own(set)) {
-            let modules = recorded.report.modules.iter();
-            trial.with_libraries(modules.map(|m| PathBuf::from(&m.path)).collect())?;
-        }
-        // By turns, so that a short budget leaves out the last of both.
-        let mut of_sets = sets.into_iter().map(|sets| (sets, vec![]));
-        let mut of_variables = variables.into_iter().map(|env| (vec![], env));
-        let both = std::iter::from_fn(|| match (of_sets.next(), of_variables.next()) {
-            (None, None) => None,
-            (set, variable) => Some(set.into_iter().chain(variable)),
-        });
-        let mut all: Vec<_> = both.flatten().collect();
-        trial.check_budget(&mut all)?;
-        for (sets, env) in all {
-            trial.add(sets, env)?;
-        }
-        trial.go_on(0)?;
-        trial.refine(&args.search)?;
-        trial.together()?;
-        best = trial.confirmed()?;
-        trial.compare_regions(&recorded.report)?;
-        let variants = trial.variants.iter_mut().filter(|v| !v.sets.is_empty());
-        for Variant { told, sets, .. } in variants {
-            told.lost = regions::lost(&recorded.report, sets);
-            told.predicted = recorded.change(sets);
-        }
+        (best, running) = search(args, &mut trial, &run.path, sets)?;
     }
     let sets = best.map_or(&[][..], |at| &trial.variants[at].sets);
     let own: Vec<Set> = sets.iter().filter(|s| trial.is_own(s)).cloned().collect();
@@ -340,6 +298,60 @@ fn tried(args: &Args) -> Result<(Answer, u8)> {
         patched: None,
     };
     Ok((answer, status))
+}
+
+/// Tries what the options say, or what the recorded run suggests. Returns the best variant, and whether threads had processors in that run.
+fn search(
+    args: &Args,
+    trial: &mut Trial<'_>,
+    run: &Path,
+    mut sets: Vec<Vec<Set>>,
+) -> Result<(Option<usize>, Option<Running>)> {
+    let recorded = regions::read(run)?;
+    let mut variables = vec![];
+    if sets.is_empty() {
+        (sets, variables) = suggested(
+            &recorded.proposals,
+            &trial.programs[0].file,
+            args.patch.is_none(),
+        )?;
+        variables.extend(of_libraries(&trial.found, &recorded.report));
+        // The report doesn't tell which tasks can have a cutoff.
+        let is_doubtful = |set: &Set| set.values.contains_key(&Parameter::Cutoff);
+        let fails = |sets: &Vec<Set>| {
+            sets.iter().any(is_doubtful)
+                && trial.is_own(&sets[0])
+                && trial.patch("checked", sets).is_err()
+        };
+        sets.retain(|sets| !fails(sets));
+    }
+    if sets.iter().flatten().any(|set| !trial.is_own(set)) {
+        let modules = recorded.report.modules.iter();
+        trial.with_libraries(modules.map(|m| PathBuf::from(&m.path)).collect())?;
+    }
+    // By turns, so that a short budget leaves out the last of both.
+    let mut of_sets = sets.into_iter().map(|sets| (sets, vec![]));
+    let mut of_variables = variables.into_iter().map(|env| (vec![], env));
+    let both = std::iter::from_fn(|| match (of_sets.next(), of_variables.next()) {
+        (None, None) => None,
+        (set, variable) => Some(set.into_iter().chain(variable)),
+    });
+    let mut all: Vec<_> = both.flatten().collect();
+    trial.check_budget(&mut all)?;
+    for (sets, env) in all {
+        trial.add(sets, env)?;
+    }
+    trial.go_on(0)?;
+    trial.refine(&args.search)?;
+    trial.together()?;
+    let best = trial.confirmed()?;
+    trial.compare_regions(&recorded.report)?;
+    let variants = trial.variants.iter_mut().filter(|v| !v.sets.is_empty());
+    for Variant { told, sets, .. } in variants {
+        told.lost = regions::lost(&recorded.report, sets);
+        told.predicted = recorded.change(sets);
+    }
+    Ok((best, recorded.report.running))
 }
 
 /// What the options ask for. What can't be set is said before anything is run.
@@ -376,39 +388,4 @@ fn has_own(file: &Path) -> Result<bool> {
     let scan = binary::scan(file, &bytes, &debug, besides, false, Progress::default());
     // What else is wrong with it is told where it is patched.
     Ok(!scan.is_err_and(|error| binary::has_nothing(&error)))
-}
-
-/// What the recorded run makes worth trying: settings, and variables.
-fn suggested(
-    proposals: &[Proposal],
-    program: &Path,
-    with_libraries: bool,
-) -> Result<(Vec<Vec<Set>>, Vec<Vec<Variable>>)> {
-    let own = program.canonicalize().ok();
-    let is_own = |path: &str| Path::new(path).canonicalize().ok() == own;
-    let (mut sets, mut variables) = (vec![], vec![]);
-    for proposal in proposals {
-        match proposal {
-            Proposal::Variables(all) => variables.push(all.clone()),
-            Proposal::Setting(setting) => {
-                if sets.len() < MOST && (with_libraries || !setting.is_of_library(&is_own)) {
-                    let set = setting.text(&is_own).parse::<Set>();
-                    sets.push(vec![set.map_err(anyhow::Error::msg)?]);
-                }
-            }
-        }
-    }
-    Ok((sets, variables))
-}
-
-/// The variables of libraries with threads of their own, beside those that are recorded.
-fn of_libraries(seen: &Seen, report: &Report) -> Vec<Vec<Variable>> {
-    if seen.threads <= u64::from(report.threads.max(1)) {
-        return vec![];
-    }
-    let libraries = ompfuse_patterns::threaded(seen.libraries.iter().map(String::as_str));
-    let variables = libraries.map(|library| (&*library.variable, "1".to_owned()));
-    let is_new = |(name, value): &Variable| std::env::var(name).ok().as_ref() != Some(value);
-    let variables = variables.filter(is_new);
-    variables.map(|variable| vec![variable]).collect()
 }

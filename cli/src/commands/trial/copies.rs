@@ -28,7 +28,7 @@ impl Copies {
     pub(super) fn new(globs: &[String], within: &Path, without: &Path) -> Result<Copies> {
         let folder = std::env::current_dir().context("cannot read this folder's name")?;
         let listing = Listing::of(&folder, &[without]);
-        if !listing.is_some_and(|listing| listing.bytes() <= MOST_BYTES) {
+        if listing.is_none_or(|listing| listing.bytes() > MOST_BYTES) {
             bail!(
                 "{} is too large to be copied for each run ({MOST_ENTRIES} files, 1 GiB at most); for --compare-files start `try` in a folder with only what the program needs",
                 folder.display()

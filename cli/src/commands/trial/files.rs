@@ -126,7 +126,8 @@ impl Seen {
 
     /// Adds the files that it had open in or below this folder, or elsewhere, to those that are known to be changed.
     pub(super) fn add_to(&self, changed: &mut Vec<ChangedFile>, folder: &Path) {
-        for path in &self.written {
+        let own = own_streams();
+        for path in self.written.iter().filter(|path| !own.contains(path)) {
             let path = path.strip_prefix(folder).unwrap_or(path);
             let path = path.to_string_lossy();
             if changed.iter().all(|file| file.path != path) {
