@@ -38,7 +38,7 @@ def png(width, height, rows):
 
 
 def inputs(folder):
-    """Related sequences of bases and of amino acids, a tone, an image, a circuit, a molecule."""
+    """Makes related sequences of bases and of amino acids, a tone, an image, a circuit, a molecule."""
     draw = random.Random(59)
     for name, letters, count, length in [
         ("bases.fa", "ACGT", 40, 400),
@@ -71,13 +71,6 @@ from sklearn.ensemble import HistGradientBoostingRegressor as Model
 x = np.arange(4000).reshape(1000, 4) % 37 / 37
 print(Model(max_iter=10, early_stopping=False).fit(x, x.sum(1) ** 2).predict(x[:20]))
 """
-BOOST = """
-import numpy as np, lightgbm
-x = np.arange(8000).reshape(2000, 4) % 37 / 37
-data = lightgbm.Dataset(x, x.sum(1) ** 2)
-model = lightgbm.train({"objective": "regression", "verbose": -1, "num_threads": 1, "force_row_wise": True}, data, 10)
-print(model.predict(x[:20]))
-"""
 NEIGHBOURS = """
 import numpy as np, faiss
 faiss.omp_set_num_threads(1)
@@ -99,11 +92,10 @@ PROGRAMS = {
     "sox": ("sox", "sox -R -n -r 8000 out.wav synth 2 sine 440 reverb rate 11025"),
     "pngquant": ("pngquant", "pngquant 16 -o out.png image.png"),
     "gm": ("graphicsmagick", "gm convert image.png -blur 0x3 -rotate 10 out.ppm"),
-    "ngspice": ("ngspice", "ngspice -b net.cir | grep -v 'Analysis  \\|nalysis time\\|pages =\\|time =\\|DRAM'"),
+    "ngspice": ("ngspice", "ngspice -b net.cir | grep -v 'Analysis  \\|(seconds)\\|pages =\\|time =\\|DRAM'"),
     "mopac": ("mopac", "mopac water.mop >/dev/null; grep -v ':[0-9][0-9]:\\|TIME' water.out; rm -f water.out water.arc"),
     "primecount": ("primecount-bin", "primecount -t 1 1e9 --meissel"),
     "scikit-learn": ("scikit-learn", LEARN),
-    "lightgbm": ("lightgbm", BOOST),
     "faiss": ("faiss-cpu", NEIGHBOURS),
 }
 
@@ -170,7 +162,9 @@ def judged(command, name):
                 return f"differs: {differs}: {run.errors.strip()[-300:]}", False
             if not out.exists():
                 return f"nothing recorded: {run.errors.strip()[-300:]}", False
-            results.append(counts(command, out))
+            if losses := [line for line in run.errors.splitlines() if line.startswith("ompfuse: ") and turn != "copies"]:
+            return f"not as it should be: {losses[0]}", False
+        results.append(counts(command, out))
     _, one, two = results
     total = sum(one[0])
     if one != two:
