@@ -38,7 +38,7 @@ def png(width, height, rows):
 
 
 def inputs(folder):
-    """Makes related sequences of bases and of amino acids, a tone, an image, a circuit, a molecule."""
+    """Makes related sequences of bases and of amino acids, an image, a molecule, and a file of random bytes."""
     draw = random.Random(59)
     for name, letters, count, length in [
         ("bases.fa", "ACGT", 40, 400),
@@ -58,10 +58,6 @@ def inputs(folder):
     rows = b"".join(b"\0" + bytes((x * 3 + y * 5 * c) % 256 for x in range(128) for c in range(3)) for y in range(96))
     (folder / "image.png").write_bytes(png(128, 96, rows))
     (folder / "data.bin").write_bytes(draw.randbytes(100000))
-    turns = "\n".join(f"r{n} n{n} n{n + 1} 1k\nc{n} n{n + 1} 0 1n\nq{n} n{n + 1} n{n} 0 npn" for n in range(12))
-    (folder / "net.cir").write_text(
-        f"a ladder\nv1 n0 0 pulse(0 5 0 1u 1u 20u 50u)\n{turns}\n.model npn npn\n.tran 1u 200u\n.print tran v(n6) v(n12)\n.end\n"
-    )
     (folder / "water.mop").write_text("PM7 THREADS=1\nwater\n\nO 0 1 0 1 0 1\nH 0.96 1 0 1 0 1\nH -0.24 1 0.93 1 0 1\n")
 
 
@@ -92,7 +88,6 @@ PROGRAMS = {
     "sox": ("sox", "sox -R -n -r 8000 out.wav synth 2 sine 440 reverb rate 11025"),
     "pngquant": ("pngquant", "pngquant 16 -o out.png image.png"),
     "gm": ("graphicsmagick", "gm convert image.png -blur 0x3 -rotate 10 out.ppm"),
-    "ngspice": ("ngspice", "ngspice -b net.cir | grep -v 'Analysis  \\|(seconds)\\|pages =\\|time =\\|DRAM'"),
     "mopac": ("mopac", "mopac water.mop >/dev/null; grep -v ':[0-9][0-9]:\\|TIME' water.out; rm -f water.out water.arc"),
     "primecount": ("primecount-bin", "primecount -t 1 1e9 --meissel"),
     "scikit-learn": ("scikit-learn", LEARN),
@@ -162,9 +157,10 @@ def judged(command, name):
                 return f"differs: {differs}: {run.errors.strip()[-300:]}", False
             if not out.exists():
                 return f"nothing recorded: {run.errors.strip()[-300:]}", False
-            if losses := [line for line in run.errors.splitlines() if line.startswith("ompfuse: ") and turn != "copies"]:
-            return f"not as it should be: {losses[0]}", False
-        results.append(counts(command, out))
+            losses = [line for line in run.errors.splitlines() if line.startswith("ompfuse: ")]
+            if losses and turn != "copies":
+                return f"not as it should be: {losses[0]}", False
+            results.append(counts(command, out))
     _, one, two = results
     total = sum(one[0])
     if one != two:
