@@ -76,6 +76,74 @@ pub fn without_arguments(name: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A text with `<…>` for template arguments, the innermost first, until it has at most so many characters or none are left. It stays as it
+/// is if its angles aren't pairs (`operator<`).
+///
+/// ```
+/// # use ompfuse_fuse::names::narrowed;
+/// let name = "solve.cc:61 scale<std::vector<double, std::allocator<double> > >";
+/// assert_eq!(narrowed(name, 40), "solve.cc:61 scale<std::vector<…> >");
+/// assert_eq!(narrowed(name, 10), "solve.cc:61 scale<…>");
+/// ```
+#[must_use]
+pub fn narrowed(text: &str, most: usize) -> Cow<'_, str> {
+    let mut short = Cow::Borrowed(text);
+    for depth in (1..=deepest(text)).rev() {
+        if short.chars().count() <= most {
+            break;
+        }
+        short = Cow::Owned(without_depth(text, depth));
+    }
+    short
+}
+
+/// How deep template arguments are nested; 0 if its angles aren't pairs.
+fn deepest(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '<' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            '>' if depth == 0 => return 0,
+            '>' => depth -= 1,
+            _ => {}
+        }
+    }
+    match depth {
+        0 => deepest,
+        _ => 0,
+    }
+}
+
+/// The text with `<…>` for template arguments that are nested so deep.
+fn without_depth(text: &str, most: usize) -> String {
+    let (mut out, mut depth) = (String::with_capacity(text.len()), 0_usize);
+    for c in text.chars() {
+        match c {
+            '<' => {
+                depth += 1;
+                if depth <= most {
+                    out.push('<');
+                }
+                if depth == most {
+                    out.push('…');
+                }
+            }
+            '>' => {
+                if depth <= most {
+                    out.push('>');
+                }
+                depth = depth.saturating_sub(1);
+            }
+            _ if depth < most => out.push(c),
+            _ => {}
+        }
+    }
+    out
+}
+
 /// What compilers append to the names of the functions that they make of parts of others, and of copies.
 const PARTS: [&str; 9] = [
     "._omp_fn",
@@ -165,7 +233,7 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{origin, quoted, readable, without_arguments};
+    use super::{narrowed, origin, quoted, readable, without_arguments};
 
     #[test]
     fn names_are_those_of_the_source() {
@@ -214,6 +282,8 @@ mod tests {
         assert_eq!(origin("L_x__par_y"), "L_x__par_y");
         assert_eq!(without_arguments("a<b<c> >::d<e>"), "a<>::d<>");
         assert_eq!(without_arguments("operator<"), "operator<");
+        assert_eq!(narrowed("operator<", 1), "operator<");
+        assert_eq!(narrowed("a<b<cc>, d<e> >", 14), "a<b<…>, d<…> >");
         assert_eq!(without_arguments("a>b"), "a>b");
     }
 
