@@ -88,7 +88,7 @@ struct Sums<'p> {
     with_units: bool,
 }
 
-/// Sums samples up. `with_units`: those in execution units also one by one.
+/// Sums samples up. Where nothing was recorded all of them are outside of constructs. `with_units`: those in execution units also one by one.
 pub fn lines(
     timeline: &Timeline<'_>,
     collected: &Collected,
@@ -128,7 +128,10 @@ pub fn lines(
             placed += sums.add_lane(timeline, number, &timed);
         }
     }
-    sums.out.unrecorded = collected.len().saturating_sub(placed);
+    match timeline.lanes().is_empty() {
+        true => sums.add_all(collected),
+        false => sums.out.unrecorded = collected.len().saturating_sub(placed),
+    }
     sums.finish()
 }
 
@@ -146,6 +149,26 @@ struct At<'s> {
 }
 
 impl Sums<'_> {
+    /// Of a run without any record.
+    fn add_all(&mut self, collected: &Collected) {
+        let (sums, lines) = self.regions.entry(None).or_default();
+        for (at, file) in collected.files.iter().enumerate() {
+            for sample in file.threads.values().flatten() {
+                let offsets = sample.object.and_then(|o| self.offsets[at][o as usize]);
+                let place = offsets.and_then(|o| o.get(&sample.offset)).copied();
+                let code = place.and_then(|p| self.places.places.get(p as usize));
+                match code.map_or(Code::User, |p| p.code) {
+                    Code::Runtime => sums.runtime += 1,
+                    Code::Recording => sums.recording += 1,
+                    Code::User => {
+                        sums.work += 1;
+                        *lines.entry(place).or_default() += 1;
+                    }
+                }
+            }
+        }
+    }
+
     /// Returns how many were in a span.
     fn add_lane(
         &mut self,
