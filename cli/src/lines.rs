@@ -1,6 +1,9 @@
 //! The samples of a run.
 
 use crate::load::{first_run, with_samples};
+use crate::output::{self, Stream};
+use crate::progress;
+use crate::recording::Nothing;
 use crate::select::Selector;
 use anyhow::{Context, Result, bail};
 use ompfuse_fuse::names::Place;
@@ -9,6 +12,8 @@ use ompfuse_fuse::samples::{Collected, Lines, SampledPlaces, lines};
 use ompfuse_fuse::table::Site;
 use ompfuse_progress::Progress;
 use ompfuse_report::sampled::SampledReport;
+use ompfuse_report::view::sampled as view;
+use ompfuse_report::view::text::TextOptions;
 use std::path::Path;
 
 /// The lines and functions of a run's regions. `wanted`: of these only.
@@ -49,6 +54,26 @@ pub(crate) fn sampled(
         Ok(SampledReport::new(program, sampling, &lines, sites, places))
     })
     .with_context(cannot)
+}
+
+/// Shows where a program was of which nothing was recorded, as far as samples tell: instead of a report.
+pub(crate) fn show_instead(error: &anyhow::Error) {
+    let Some(nothing) = error.downcast_ref::<Nothing>() else {
+        return;
+    };
+    let bar = progress::whole("reading");
+    let report = sampled(&nothing.run, None, bar.progress());
+    drop(bar);
+    // What wasn't sampled is no error: that nothing was recorded is.
+    if let Ok(report) = report {
+        let default = TextOptions::default();
+        let options = TextOptions {
+            width: Stream::Error.width().unwrap_or(default.width),
+            colour: Stream::Error.colour(),
+            ..default
+        };
+        output::remark_aside(&view::text(&report, options));
+    }
 }
 
 fn choose(lines: &mut Lines, sites: &[Site], wanted: &Selector) -> Result<()> {

@@ -223,6 +223,13 @@ pub(crate) fn remark(message: impl std::fmt::Display) {
     }
 }
 
+/// As [`print_aside`], for what `--quiet` leaves out, and a job's other commands too.
+pub(crate) fn remark_aside(text: &str) {
+    if !QUIET.load(Ordering::Relaxed) && !MUTE.load(Ordering::Relaxed) {
+        print_aside(text);
+    }
+}
+
 /// Where a text for people goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {

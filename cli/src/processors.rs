@@ -4,11 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Not always a whole number: a control group may have the time of half a processor. `None`: not known.
 pub(crate) fn available() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let list = status
-        .lines()
-        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;
-    let allowed = f64::from(count_list(list.trim())?);
+    let allowed = allowed()?.len() as f64;
     Some(quota_of_group().map_or(allowed, |quota| quota.min(allowed)))
 }
 

@@ -29,6 +29,7 @@ use job::Job;
 use meeting::{Meeting, Role};
 use ompfuse_format::event::{exact, is_hardware};
 use ompfuse_format::run::Exit;
+pub(crate) use runs::Nothing;
 use runs::{Recorder, Then};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -104,6 +105,7 @@ impl Recording {
 
 /// Records a program, whose standard output goes there.
 pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> {
+    args.ask_about_options();
     let (name, arguments) = args.command.split_first().expect("clap requires a command");
     let numbers: Vec<Numbered<'_>> = match args.threads() {
         None => vec![(None, arguments.into())],

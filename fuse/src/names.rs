@@ -9,22 +9,39 @@ pub use select::{Chooses, Place, Selector};
 use cpp_demangle::{DemangleOptions, Symbol};
 use std::borrow::Cow;
 
-/// The name of a symbol as the source has it: C++ without parameters and return type, gfortran's module procedures as
-/// `module::procedure`. What compilers append for parts of a function (`._omp_fn.0`, `.cold`) stays, and so does every
-/// other name.
+/// The name of a symbol as the source has it: C++ without parameters and return type, gfortran's and flang's module procedures as
+/// `module::procedure`, procedures in others without the number that gcc gives them. What compilers append for parts of a function
+/// (`._omp_fn.0`, `.cold`) stays, and so does every other name.
 ///
 /// ```
 /// # use ompfuse_fuse::names::readable;
 /// assert_eq!(readable("_ZN4mesh5Solve4stepILi3EEEvRKNS_4GridE._omp_fn.0"), "mesh::Solve::step<3>._omp_fn.0");
 /// assert_eq!(readable("__lattice_MOD_sweep._omp_fn.1"), "lattice::sweep._omp_fn.1");
+/// assert_eq!(readable("_QMlatticeFsweepPrelax..omp_par.1"), "lattice::sweep::relax..omp_par.1");
+/// assert_eq!(readable("relax.0._omp_fn.1"), "relax._omp_fn.1");
 /// assert_eq!(readable("main"), "main");
 /// ```
 #[must_use]
 pub fn readable(symbol: &str) -> Cow<'_, str> {
-    let (name, part) = symbol.split_at(symbol.find('.').unwrap_or(symbol.len()));
-    match cpp(name).or_else(|| fortran(name)) {
+    let (name, all) = symbol.split_at(symbol.find('.').unwrap_or(symbol.len()));
+    let part = without_number(all);
+    match cpp(name).or_else(|| gfortran(name)).or_else(|| flang(name)) {
         Some(name) => Cow::Owned(name + part),
+        None if part.len() < all.len() && !name.is_empty() => Cow::Owned(format!("{name}{part}")),
         None => Cow::Borrowed(symbol),
+    }
+}
+
+/// What follows a function's name, without the number that gcc gives functions in functions.
+fn without_number(part: &str) -> &str {
+    let rest = part
+        .strip_prefix('.')
+        .map(|p| p.trim_start_matches(|c: char| c.is_ascii_digit()));
+    match rest {
+        Some(rest) if rest.len() + 1 < part.len() && (rest.is_empty() || rest.starts_with('.')) => {
+            rest
+        }
+        _ => part,
     }
 }
 
@@ -57,6 +74,74 @@ pub fn without_arguments(name: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// A text with `<…>` for template arguments, the innermost first, until it has at most so many characters or none are left. It stays as it
+/// is if its angles aren't pairs (`operator<`).
+///
+/// ```
+/// # use ompfuse_fuse::names::narrowed;
+/// let name = "solve.cc:61 scale<std::vector<double, std::allocator<double> > >";
+/// assert_eq!(narrowed(name, 40), "solve.cc:61 scale<std::vector<…> >");
+/// assert_eq!(narrowed(name, 10), "solve.cc:61 scale<…>");
+/// ```
+#[must_use]
+pub fn narrowed(text: &str, most: usize) -> Cow<'_, str> {
+    let mut short = Cow::Borrowed(text);
+    for depth in (1..=deepest(text)).rev() {
+        if short.chars().count() <= most {
+            break;
+        }
+        short = Cow::Owned(without_depth(text, depth));
+    }
+    short
+}
+
+/// How deep template arguments are nested; 0 if its angles aren't pairs.
+fn deepest(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '<' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            '>' if depth == 0 => return 0,
+            '>' => depth -= 1,
+            _ => {}
+        }
+    }
+    match depth {
+        0 => deepest,
+        _ => 0,
+    }
+}
+
+/// The text with `<…>` for template arguments that are nested so deep.
+fn without_depth(text: &str, most: usize) -> String {
+    let (mut out, mut depth) = (String::with_capacity(text.len()), 0_usize);
+    for c in text.chars() {
+        match c {
+            '<' => {
+                depth += 1;
+                if depth <= most {
+                    out.push('<');
+                }
+                if depth == most {
+                    out.push('…');
+                }
+            }
+            '>' => {
+                if depth <= most {
+                    out.push('>');
+                }
+                depth = depth.saturating_sub(1);
+            }
+            _ if depth < most => out.push(c),
+            _ => {}
+        }
+    }
+    out
 }
 
 /// What compilers append to the names of the functions that they make of parts of others, and of copies.
@@ -110,9 +195,31 @@ fn cpp(name: &str) -> Option<String> {
 }
 
 /// gfortran's `__module_MOD_procedure`.
-fn fortran(name: &str) -> Option<String> {
+fn gfortran(name: &str) -> Option<String> {
     let (module, procedure) = name.strip_prefix("__")?.split_once("_MOD_")?;
     (!module.is_empty() && !procedure.is_empty()).then(|| format!("{module}::{procedure}"))
+}
+
+/// flang's `_QMmodulePprocedure`: letters before the names tell modules, submodules, and the procedures that a procedure is in. The main
+/// program has no name.
+fn flang(name: &str) -> Option<String> {
+    let mut rest = name.strip_prefix("_Q")?;
+    let mut path: Vec<&str> = Vec::new();
+    while let Some(kind) = rest.chars().next() {
+        let behind = rest.get(1..)?;
+        let end = behind.find(|c: char| c.is_ascii_uppercase());
+        let (name, next) = behind.split_at(end.unwrap_or(behind.len()));
+        match kind {
+            'M' | 'S' | 'F' => path.extend((!name.is_empty()).then_some(name)),
+            'P' if next.is_empty() && !name.is_empty() => {
+                path.push(name);
+                return Some(path.join("::"));
+            }
+            _ => return None,
+        }
+        rest = next;
+    }
+    None
 }
 
 /// What an error quotes of a text: its beginning, where it is long.
@@ -126,7 +233,7 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{origin, quoted, readable, without_arguments};
+    use super::{narrowed, origin, quoted, readable, without_arguments};
 
     #[test]
     fn names_are_those_of_the_source() {
@@ -149,6 +256,16 @@ mod tests {
             (".omp_outlined.", ".omp_outlined."),
             ("__m_MOD_p", "m::p"),
             ("__MOD_", "__MOD_"),
+            ("_QMmeshPrefine", "mesh::refine"),
+            ("_QMmeshSfineFrefinePinner", "mesh::fine::refine::inner"),
+            ("_QFPinner..omp_par", "inner..omp_par"),
+            ("_QMmeshEtotal", "_QMmeshEtotal"),
+            ("_QQmain", "_QQmain"),
+            ("_QP", "_QP"),
+            ("smooth.0", "smooth"),
+            ("smooth.isra.0", "smooth.isra.0"),
+            ("smooth.0a", "smooth.0a"),
+            (".0", ".0"),
             ("", ""),
         ] {
             assert_eq!(readable(symbol), name, "{symbol}");
@@ -165,6 +282,8 @@ mod tests {
         assert_eq!(origin("L_x__par_y"), "L_x__par_y");
         assert_eq!(without_arguments("a<b<c> >::d<e>"), "a<>::d<>");
         assert_eq!(without_arguments("operator<"), "operator<");
+        assert_eq!(narrowed("operator<", 1), "operator<");
+        assert_eq!(narrowed("a<b<cc>, d<e> >", 14), "a<b<…>, d<…> >");
         assert_eq!(without_arguments("a>b"), "a>b");
     }
 

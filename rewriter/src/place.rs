@@ -4,6 +4,8 @@
 mod room;
 mod window;
 
+#[cfg(test)]
+pub(crate) use window::UNREAD;
 pub(crate) use window::{Finder, too_few};
 
 use crate::unwind::Row;

@@ -9,6 +9,7 @@
 //! What fails is made smaller, and kept in `target/soak`. Exit status 1 if anything failed.
 
 use ompfuse_tests::soak::{Case, Verdict};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -68,21 +69,28 @@ fn main() -> ExitCode {
 
 /// Counts of so many programs, from this one on.
 fn counts(first: u64, count: u64) -> ExitCode {
-    let (mut right, mut steps, mut useless, mut wrong) = (0, 0, 0, 0);
+    let (mut right, mut steps, mut wrong) = (0, 0, 0);
+    let mut useless: BTreeMap<String, u64> = BTreeMap::new();
     for case in (first..first + count).filter_map(Case::draw) {
         match case.judge_counts() {
             Verdict::Right(all) => {
                 right += 1;
                 steps += all;
             }
-            Verdict::Useless(_) => useless += 1,
+            Verdict::Useless(why) => {
+                let first = why.lines().next().unwrap_or_default().to_owned();
+                *useless.entry(first).or_default() += 1;
+            }
             Verdict::Wrong(what) => {
                 wrong += 1;
                 println!("{case}: WRONG: {what}");
             }
         }
     }
-    println!("{right} right ({steps} instructions), {wrong} wrong, {useless} not compared");
+    let all: u64 = useless.values().sum();
+    println!(
+        "{right} right ({steps} instructions), {wrong} wrong, {all} not compared: {useless:?}"
+    );
     ExitCode::from(u8::from(wrong > 0))
 }
 

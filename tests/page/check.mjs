@@ -123,6 +123,11 @@ async function checks() {
   assert.ok(columns > 0, 'a histogram');
   await page.click('#detail .close');
   await page.waitForSelector('#detail', { state: 'hidden' });
+  await page.click(`tbody[data-key="${loop}"] td.c-time`);
+  await page.waitForSelector('#detail h2');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('#detail', { state: 'hidden' });
+  assert.equal(await page.evaluate(() => document.activeElement.closest('tbody').dataset.key), loop);
 
   // The call paths: zoom, by mouse and by keyboard.
   await page.click('#icicle .node:nth-child(2)');

@@ -9,7 +9,7 @@ use crate::output::Usage;
 use crate::select::Selector;
 use crate::{atomic, load, memory, output, progress};
 use anyhow::{Result, bail};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use tables::{Form, Table};
 
@@ -120,6 +120,28 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Whether a terminal can't show what is written.
+    fn is_binary(self) -> bool {
+        match self {
+            Target::Parquet | Target::Arrow | Target::Cube | Target::Pprof | Target::Perfetto => {
+                true
+            }
+            Target::Csv
+            | Target::Openmetrics
+            | Target::Collapsed
+            | Target::Tau
+            | Target::Caliper
+            | Target::ExtraP
+            | Target::Dot
+            | Target::Chrome
+            | Target::Speedscope
+            | Target::Firefox
+            | Target::Otf2 => false,
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<()> {
     let maker = args.to.maker();
     args.check(&maker)?;
@@ -167,6 +189,9 @@ impl Args {
             }
             () if !self.more.is_empty() && !are_several => {
                 "one input is exported, several are given; only --to extra-p takes more"
+            }
+            () if self.output.is_none() && self.to.is_binary() && io::stdout().is_terminal() => {
+                "this format is no text for a terminal; name a file with -o, or hand it on with a pipe"
             }
             () => return Ok(()),
         };

@@ -280,8 +280,8 @@ fn text(answer: &Answer<'_>) -> String {
         let columns = [
             Column::left("address"),
             Column::left("construct"),
-            Column::left("function").leaves(1).keeps_end(12),
-            Column::left("source").keeps_end(12),
+            Column::left("function").leaves(1).keeps_place(12),
+            Column::left("source").keeps_place(12),
             Column::left("outcome").keeps_front(20),
         ];
         let rows = sites

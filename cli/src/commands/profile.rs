@@ -4,7 +4,7 @@ use crate::launch::Stdout;
 use crate::load::{self, PROFILE_NAME};
 use crate::output::Usage;
 use crate::recording::{self, Recording, RecordingArgs};
-use crate::{atomic, memory, output, progress};
+use crate::{atomic, lines, memory, output, progress};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
@@ -61,7 +61,8 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         atomic::check_ahead(file)?;
     }
     let on_output = args.how.is_json() && args.report.is_none();
-    let recording = recording::record(&args.recording, Stdout::beside(on_output))?;
+    let recording = recording::record(&args.recording, Stdout::beside(on_output))
+        .inspect_err(lines::show_instead)?;
     if recording.runs.is_empty() {
         return Ok(recording.status());
     }

@@ -1,6 +1,7 @@
 //! `ompfuse record`.
 
 use crate::launch::Stdout;
+use crate::lines;
 use crate::load;
 use crate::output;
 use crate::recording::{self, Recording, RecordingArgs, probes};
@@ -48,7 +49,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         return Ok(turns.status);
     }
     let stdout = Stdout::beside(args.output.is_json());
-    let recording = recording::record(&args.recording, stdout)?;
+    let recording = recording::record(&args.recording, stdout).inspect_err(lines::show_instead)?;
     load::job::leave(&recording, None);
     recording.status_after(tell(&recording, args))
 }

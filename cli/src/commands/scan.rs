@@ -149,9 +149,9 @@ fn text(answer: &Answer<'_>) -> String {
             Column::left("address"),
             Column::left("construct"),
             Column::left("").leaves(2),
-            Column::left("function").leaves(1).keeps_end(12),
+            Column::left("function").leaves(1).keeps_place(12),
             Column::left("entry").leaves(4),
-            Column::left("source").keeps_end(12),
+            Column::left("source").keeps_place(12),
             Column::left("outcome").keeps_front(20),
         ];
         let rows = answer.sites.iter().map(|listed| row(listed.site).to_vec());

@@ -1,7 +1,7 @@
 //! What the system allows processes.
 
 use super::{Check, State};
-use crate::memory;
+use crate::{memory, processors};
 use ompfuse_format::refused::STATUS_FILE;
 use ompfuse_report::words::units::bytes;
 use rustix::process::{Resource, getrlimit};
@@ -19,6 +19,7 @@ pub(super) fn all() -> Vec<Check> {
         locked(),
         file_size(),
         available(),
+        quota(),
         preloaded(),
     ]
 }
@@ -99,6 +100,32 @@ fn available() -> Check {
             .means("large runs are read in several passes")
             .helps("end other programs, or give the container more"),
         false => Check::new("memory", State::Ok, found),
+    }
+}
+
+/// How much processor time programs get.
+fn quota() -> Check {
+    let name = "processors";
+    let Some(allowed) = processors::allowed().map(|list| list.len()) else {
+        return Check::new(name, State::Ok, "not known");
+    };
+    match processors::quota_of_group() {
+        Some(quota) if quota < allowed as f64 => Check::new(
+            name,
+            State::Limited,
+            format!("a control group's quota is the time of {quota:.2} of {allowed}"),
+        )
+        .means("threads beyond the quota are stopped again and again, which looks like waiting")
+        .helps(format!(
+            "OMP_NUM_THREADS={:.0}, or a larger quota (docker run --cpus)",
+            quota.floor().max(1.0)
+        )),
+        Some(_) => Check::new(
+            name,
+            State::Ok,
+            format!("{allowed}; the control group's quota allows all"),
+        ),
+        None => Check::new(name, State::Ok, format!("{allowed}, without quota")),
     }
 }
 

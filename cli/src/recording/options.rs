@@ -4,12 +4,13 @@ use super::job::{self, Job};
 use super::threads::{self, ThreadList};
 use super::window::WindowArgs;
 use crate::event_sets::SetArgs;
-use crate::memory;
 use crate::run_dir::{Output, OutputParser};
 use crate::sampling::Rate;
 use crate::select::SelectArgs;
 use crate::simulate::SimulateArgs;
 use crate::strategy::Strategy;
+use crate::{memory, output};
+use clap::Args as _;
 use ompfuse_format::record::context::MAX_DEPTH;
 use ompfuse_format::record::sums;
 use ompfuse_format::run::{
@@ -129,6 +130,30 @@ impl RecordingArgs {
 }
 
 impl RecordingArgs {
+    /// Asks about words behind the program that are this command's options, unless `--` before it says whose they are.
+    pub(super) fn ask_about_options(&self) {
+        let Some((program, words)) = self.command.split_first() else {
+            return;
+        };
+        let mut given = std::env::args_os();
+        if given.any(|word| word == "--") && given.next().as_ref() == Some(program) {
+            return;
+        }
+        let own = RecordingArgs::augment_args(clap::Command::new("record"));
+        let is_own = |word: &&OsString| {
+            let word = word.to_string_lossy();
+            let name = word.split('=').next().and_then(|w| w.strip_prefix("--"));
+            name.is_some_and(|name| own.get_arguments().any(|arg| arg.get_long() == Some(name)))
+        };
+        if let Some(word) = words.iter().find(is_own) {
+            let (program, word) = (program.to_string_lossy(), word.to_string_lossy());
+            output::remark(format_args!(
+                "is {word} meant for ompfuse? behind {program} it is the program's; ompfuse's options stand before the program, and `-- \
+                 {program}` says that all behind is the program's"
+            ));
+        }
+    }
+
     /// How the runs are to be combined.
     pub(crate) fn strategy(&self) -> Strategy {
         self.sets.strategy

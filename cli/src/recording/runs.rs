@@ -2,6 +2,8 @@
 
 mod nothing;
 
+pub(crate) use nothing::Nothing;
+
 use super::meeting::{Meeting, Role};
 use super::strays::Watcher;
 use super::volume::Volume;
@@ -30,17 +32,29 @@ use signal_hook::consts::SIGINT;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// A line about a patched file: what of its constructs is recorded, and what is lost.
-fn patched(module: &RunModule) -> String {
-    let coverage = Coverage::of(&module.sites);
+/// A line about patched files: what of their constructs is recorded, and what is lost.
+fn patched(modules: &[RunModule]) -> String {
+    let mut coverage = Coverage::default();
+    for module in modules {
+        coverage.add(&Coverage::of(&module.sites));
+    }
     let recorded = coverage.with_probe;
     let all = recorded + coverage.lost();
     let word = if all == 1 { "construct" } else { "constructs" };
+    let files = match modules {
+        [one] => one.binary.path.clone(),
+        [first, others @ ..] => {
+            let name = Path::new(&first.binary.path)
+                .file_name()
+                .unwrap_or_default();
+            format!("{} and {} more files", name.display(), others.len())
+        }
+        [] => String::new(),
+    };
     match coverage.lost() {
-        0 => format!("patched {}: {all} {word}", module.binary.path),
+        0 => format!("patched {files}: {all} {word}"),
         lost => format!(
-            "patched {}: {recorded} of {all} {word}; {lost} can't be seen ({})",
-            module.binary.path,
+            "patched {files}: {recorded} of {all} {word}; {lost} can't be seen ({})",
             coverage.reasons()
         ),
     }
@@ -286,6 +300,7 @@ impl Recorder<'_> {
 
     /// Takes in the patched files that processes have loaded, and says what they are.
     fn learn<'m>(&mut self, modules: impl Iterator<Item = &'m ModuleStatus>) {
+        let before = self.program.modules.len();
         for status in modules {
             let known = |m: &RunModule| m.patched == status.path;
             if self.program.modules.iter().any(known) {
@@ -294,8 +309,11 @@ impl Recorder<'_> {
             let Some(module) = program::loaded(Path::new(&status.path)) else {
                 continue; // whoever reads the run is told
             };
-            remark(patched(&module));
             self.program.modules.push(module);
+        }
+        let new = &self.program.modules[before..];
+        if !new.is_empty() {
+            remark(patched(new));
         }
         for wait in self.prepared.libraries.waits() {
             if self.told.insert(wait.clone()) {

@@ -43,7 +43,7 @@ impl Picture {
             Column::right("wait").leaves(2),
             Column::right("runtime").leaves(3),
             Column::left("construct"),
-            Column::left("location").keeps_end(14),
+            Column::left("location").keeps_place(14),
             Column::right("per s").leaves(4),
             Column::right("entered").leaves(5),
             Column::right("XUs").leaves(6),

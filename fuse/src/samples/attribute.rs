@@ -48,7 +48,8 @@ struct Sums<'p> {
     period_ns: u64,
 }
 
-/// Sums samples up. `with_units`: slow units are compared with fast ones, too.
+/// Sums samples up. Where nothing was recorded all of them are outside of constructs. `with_units`: slow units are compared with fast ones,
+/// too.
 pub fn lines(
     timeline: &Timeline<'_>,
     collected: &Collected,
@@ -93,7 +94,10 @@ pub fn lines(
         events.sort_by_key(|(ns, _)| *ns); // stable
         placed += sums.add_lane(timeline, number, &events);
     }
-    sums.out.unrecorded = collected.len().saturating_sub(placed);
+    match timeline.lanes().is_empty() {
+        true => sums.add_all(collected),
+        false => sums.out.unrecorded = collected.len().saturating_sub(placed),
+    }
     sums.finish()
 }
 
@@ -122,6 +126,23 @@ struct At<'s> {
 }
 
 impl Sums<'_> {
+    /// Of a run without any record.
+    fn add_all(&mut self, collected: &Collected) {
+        let mut outside = OfRegion::default();
+        for (file, of_file) in collected.files.iter().enumerate() {
+            for sample in of_file.threads.values().flatten() {
+                let place = self.place(file, &sample.at);
+                let code = place.and_then(|p| self.places.places.get(p as usize));
+                match code.map_or(Code::User, |p| p.code) {
+                    Code::Runtime => outside.sums.runtime += 1,
+                    Code::Recording => outside.sums.recording += 1,
+                    Code::User => outside.add(&self.work(file, sample, place)),
+                }
+            }
+        }
+        self.regions.insert(None, outside);
+    }
+
     /// Returns how many were in a span.
     fn add_lane(&mut self, timeline: &Timeline<'_>, number: usize, events: &[(i64, Event)]) -> u64 {
         // Units without samples are units, too.
@@ -231,7 +252,7 @@ impl Sums<'_> {
             self.out.idle += 1;
             return;
         }
-        let work = (code == Code::User).then(|| self.work(at, place));
+        let work = (code == Code::User).then(|| self.work(at.file, at.sample, place));
         let region = self.regions.entry(at.site).or_default();
         if at.is_uncertain {
             region.sums.uncertain += 1;
@@ -255,19 +276,19 @@ impl Sums<'_> {
     }
 
     /// Where a sample of the work is.
-    fn work(&self, at: &At<'_>, place: Option<u32>) -> Work {
+    fn work(&self, file: usize, sample: &SampleAt, place: Option<u32>) -> Work {
         let known = |place: u32| self.places.places.get(place as usize);
         // Code of a linkage table has neither.
         let has_name = |p: &SampledPlace| p.function.is_some() || p.line.is_some();
         let is_told = |place: u32| known(place).is_some_and(|p| p.object.is_none() && has_name(p));
-        let callers = self.callers[at.file].get(at.sample.callers as usize);
+        let callers = self.callers[file].get(sample.callers as usize);
         let calls = callers.map_or(&[][..], |callers| &callers.calls);
         let mut is_whole = callers.is_some_and(|callers| callers.is_whole);
         let (mut line, mut callee) = (place, None);
         let mut functions: Vec<u32> = vec![];
         (place.iter()).for_each(|p| self.functions.add(*p, &mut functions));
         for call in calls {
-            let place = self.place(at.file, call);
+            let place = self.place(file, call);
             let Some((at, what)) = place.and_then(|p| Some((p, known(p)?))) else {
                 continue;
             };

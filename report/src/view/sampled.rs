@@ -130,7 +130,7 @@ fn of_region(report: &SampledReport, region: &SampledRegion, options: TextOption
     let columns = [
         Column::right("samples"),
         Column::right("of work"),
-        Column::left("line").keeps_end(PATH),
+        Column::left("line").keeps_place(PATH),
         Column::left("function").leaves(1).keeps_front(PATH),
     ];
     let rows = region.lines.iter().take(LINES).map(|line| {

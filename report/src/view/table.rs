@@ -1,5 +1,7 @@
 //! Tables without frames that fit into the lines of a terminal: columns leave before a line would be broken.
 
+use ompfuse_fuse::names::narrowed;
+
 /// On which side a column's texts stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Align {
@@ -12,6 +14,8 @@ enum Align {
 enum Kept {
     Front,
     End,
+    /// A place: file and line, or the end of what has none.
+    Place,
 }
 
 /// Blanks between two columns.
@@ -63,6 +67,15 @@ impl<'a> Column<'a> {
     pub fn keeps_end(self, least: usize) -> Column<'a> {
         Column {
             cut: Some((Kept::End, least)),
+            ..self
+        }
+    }
+
+    /// Its texts are places, which [`place`] shortens, but not below this many characters.
+    #[must_use]
+    pub fn keeps_place(self, least: usize) -> Column<'a> {
+        Column {
+            cut: Some((Kept::Place, least)),
             ..self
         }
     }
@@ -223,7 +236,54 @@ fn cut(text: &str, width: usize, kept: Kept) -> String {
             let front: String = text.chars().take(room).collect();
             front.trim_end().to_owned() + "…"
         }
+        Kept::Place => cut_place(text, width),
     }
+}
+
+/// A place that is too long: template arguments become `<…>`, the innermost first. Then what stands behind `file:line` is cut, then
+/// what stands before it. A place without a line loses its beginning.
+fn cut_place(text: &str, width: usize) -> String {
+    let short = narrowed(text, width);
+    if short.chars().count() <= width {
+        return short.into_owned();
+    }
+    match file_and_line(&short) {
+        Some(line) if line.end - line.start >= width => cut(&short[line], width, Kept::End),
+        Some(line) => {
+            let rest = &short[line.end..];
+            let long = (line.end - line.start) + rest.chars().count();
+            match long > width || line.start == 0 {
+                true => cut(&short[line.start..], width, Kept::Front),
+                false => cut(&short, width, Kept::End),
+            }
+        }
+        None => cut(&short, width, Kept::End),
+    }
+}
+
+/// Where `file:line` is in a text.
+fn file_and_line(text: &str) -> Option<std::ops::Range<usize>> {
+    let mut at = 0;
+    text.split(' ').find_map(|word| {
+        let here = at..at + word.len();
+        at = here.end + 1;
+        let (file, line) = word.rsplit_once(':')?;
+        let is_line = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
+        (is_line && !file.is_empty()).then_some(here)
+    })
+}
+
+/// A place in at most `width` characters: its file and line stay, names are shortened inside of their template arguments.
+///
+/// ```
+/// # use ompfuse_report::view::table::place;
+/// let text = "solve.cc:61 scale<std::vector<double, std::allocator<double> > >";
+/// assert_eq!(place(text, 40), "solve.cc:61 scale<std::vector<…> >");
+/// assert_eq!(place(text, 21), "solve.cc:61 scale<…>");
+/// assert_eq!(place(text, 14), "solve.cc:61 s…");
+/// ```
+pub fn place(text: &str, width: usize) -> String {
+    cut(text, width, Kept::Place)
 }
 
 /// The text, or its beginning before `…` if it is longer than `width` characters.
@@ -312,5 +372,23 @@ mod tests {
         assert_eq!(cut("a/long/way/src/lu.c:12", 10, Kept::End), "…c/lu.c:12");
         assert_eq!(cut("one two three", 8, Kept::Front), "one two…");
         assert_eq!(wrap("one two three", 7, "  "), "one two\n  three\n");
+    }
+
+    #[test]
+    fn places_keep_their_line() {
+        let in_library = "libsolve.so: src.cc:7 run<a<b> >";
+        for (text, width, wanted) in [
+            (in_library, 40, in_library),
+            (in_library, 30, "libsolve.so: src.cc:7 run<…>"),
+            (in_library, 20, "…so: src.cc:7 run<…>"),
+            (in_library, 12, "src.cc:7 ru…"),
+            (in_library, 8, "src.cc:7"),
+            (in_library, 5, "…cc:7"),
+            ("mesh::refine::smooth 0x2a03", 20, "…fine::smooth 0x2a03"),
+            ("f<g<h>, 2>::run 0x12", 19, "f<…>::run 0x12"),
+            ("operator< 0x12", 10, "…tor< 0x12"),
+        ] {
+            assert_eq!(place(text, width), wanted, "{text}, {width}");
+        }
     }
 }

@@ -3,7 +3,9 @@
 use super::{Ground, Request};
 use crate::scan::cfg::Body;
 use crate::trampoline::can_move_call;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+use iced_x86::{
+    CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register,
+};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -15,6 +17,34 @@ const SHORT: u64 = 2;
 const MAX_SLIP: usize = 12;
 /// How far a window may begin before its probe, in instructions.
 pub(super) const MAX_BACK: usize = 8;
+
+/// Instructions of these extensions stay where they are: the disassembler of `verify` doesn't know them, and what it doesn't know it can't
+/// find moved.
+pub(crate) const UNREAD: [CpuidFeature; 23] = [
+    CpuidFeature::AESKLE,
+    CpuidFeature::AMX_BF16,
+    CpuidFeature::AMX_COMPLEX,
+    CpuidFeature::AMX_FP16,
+    CpuidFeature::AMX_INT8,
+    CpuidFeature::AMX_TILE,
+    CpuidFeature::AVX512_BF16,
+    CpuidFeature::AVX512_FP16,
+    CpuidFeature::AVX512_VP2INTERSECT,
+    CpuidFeature::AVX_IFMA,
+    CpuidFeature::AVX_NE_CONVERT,
+    CpuidFeature::AVX_VNNI,
+    CpuidFeature::AVX_VNNI_INT8,
+    CpuidFeature::AVX_VNNI_INT16,
+    CpuidFeature::CMPCCXADD,
+    CpuidFeature::ENQCMD,
+    CpuidFeature::LKGS,
+    CpuidFeature::PADLOCK_GMI,
+    CpuidFeature::RAO_INT,
+    CpuidFeature::SHA512,
+    CpuidFeature::SM3,
+    CpuidFeature::SM4,
+    CpuidFeature::TSXLDTRK,
+];
 
 /// A window for one request.
 #[derive(Debug, Clone)]
@@ -241,7 +271,8 @@ pub(super) fn passes(insn: &Instruction) -> bool {
 /// Whether a trampoline can hold the instruction.
 pub(super) fn can_move(insn: &Instruction) -> bool {
     match insn.flow_control() {
-        FlowControl::Next | FlowControl::Return | FlowControl::Call => true,
+        FlowControl::Next => !insn.cpuid_features().iter().any(|f| UNREAD.contains(f)),
+        FlowControl::Return | FlowControl::Call => true,
         FlowControl::IndirectCall => can_move_call(insn),
         FlowControl::ConditionalBranch => insn.is_jcc_short_or_near(),
         FlowControl::UnconditionalBranch => insn.is_jmp_short_or_near(),

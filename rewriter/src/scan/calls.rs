@@ -8,7 +8,7 @@ use super::flow::dataflow::Flow;
 use super::flow::leads::callee;
 use super::flow::nearby::{Nearby, Point};
 use super::flow::value::{State, Value};
-use super::ident::Ident;
+use super::ident::{Ident, Place};
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
 use crate::thunk::{returns, through};
 use iced_x86::{FlowControl, Instruction, OpKind};
@@ -269,7 +269,11 @@ fn describe(module: &Module<'_>, entry: &Entry, value: Values<'_>, draft: &mut D
     draft.threads = threads.map(|number| number as u32);
     let copier = entry.set.deferred.and(entry.set.copier);
     draft.copies = (copier.and_then(|at| constant(value, at))).is_some_and(|at| at != 0);
-    draft.source = ident.and_then(|i| i.source);
+    match ident.and_then(|i| i.place) {
+        Some(Place::Source(source)) => draft.source = Some(source),
+        Some(Place::Line(line)) => draft.rare_mut().line = Some(line),
+        None => {}
+    }
     match entry.probe {
         Some(Probe::StaticInit | Probe::DispatchInit) => {
             if let Some(schedule) = constant(value, SCHEDULE_ARG) {

@@ -64,6 +64,8 @@ pub(crate) struct Rare {
     pub cycles: Option<Vec<Vec<u64>>>,
     /// Dimensions of a doacross loop of GOMP, whose waits have as many arguments.
     pub dimensions: Option<u64>,
+    /// The construct's line in the file that the code is from, where its runtime is told of it.
+    pub line: Option<u32>,
 }
 
 /// What is told of `sections` whose sections have no probe each.
@@ -78,6 +80,7 @@ static NOTHING: Rare = Rare {
     fallback: None,
     cycles: None,
     dimensions: None,
+    line: None,
 };
 
 impl Draft {

@@ -172,6 +172,9 @@ fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place;
+    use iced_x86::{Decoder, DecoderOptions, FlowControl};
+    use std::collections::BTreeMap;
 
     fn decode(bytes: &[u8]) -> Insn {
         let disassembler = Disassembler::new().unwrap();
@@ -232,5 +235,68 @@ mod tests {
         assert!(decode(&[0xf3, 0xc3]).ends());
         assert!(decode(&[0xeb, 0xfe]).ends());
         assert!(!decode(&[0x74, 0xfe]).ends());
+    }
+
+    /// Random bytes behind the prefixes of vector instructions and of two-byte opcodes.
+    fn random() -> Vec<[u8; 16]> {
+        let mut state = 88172645463325252u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut code = |n: usize| {
+            let mut code = [0; 16];
+            code[..8].copy_from_slice(&next().to_le_bytes());
+            code[8..].copy_from_slice(&next().to_le_bytes());
+            let (odd, p) = (code[1], code[2]);
+            match n % 8 {
+                0..4 => {
+                    let map = [1, 2, 3, 5, 6][usize::from(odd % 5)];
+                    code[..3].copy_from_slice(&[0x62, odd & 0xf0 | map, p | 4]);
+                }
+                4 => code[..2].copy_from_slice(&[0xc4, odd & 0xe0 | [1, 2, 3][n % 3]]),
+                5 => code[0] = 0xc5,
+                6 => code[..2].copy_from_slice(&[[0x66, 0xf2, 0xf3, 0x48][n / 8 % 4], 0x0f]),
+                _ => {}
+            }
+            code
+        };
+        (0..1_000_000).map(&mut code).collect()
+    }
+
+    #[test]
+    fn what_only_the_planner_reads_never_moves() {
+        let codes = random();
+        let disassembler = Disassembler::new().unwrap();
+        let mut reader = disassembler.reader().unwrap();
+        let mut features: BTreeMap<String, (bool, u32, u32)> = BTreeMap::new();
+        for code in &codes {
+            let mut decoder = Decoder::with_ip(64, &code[..15], 0x1000, DecoderOptions::NONE);
+            let insn = decoder.decode();
+            if insn.is_invalid() || insn.flow_control() != FlowControl::Next {
+                continue;
+            }
+            let read = reader.decode(&code[..15], 0x1000);
+            let known = read.is_some_and(|read| read.bytes().len() == insn.len());
+            for feature in insn.cpuid_features() {
+                let seen = features.entry(format!("{feature:?}")).or_default();
+                *seen = (
+                    place::UNREAD.contains(feature),
+                    seen.1 + 1,
+                    seen.2 + u32::from(known),
+                );
+            }
+        }
+        assert!(
+            features.values().filter(|f| f.0).count() > 10,
+            "{features:?}"
+        );
+        for (name, (stays, seen, known)) in features {
+            let none = seen >= 20 && known == 0;
+            assert!(!none || stays, "{name}: {known} of {seen} are known");
+            assert!(!stays || known == 0, "{name}: {known} of {seen} are known");
+        }
     }
 }

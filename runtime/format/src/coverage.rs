@@ -55,6 +55,22 @@ impl Coverage {
         coverage
     }
 
+    /// Takes in another file's.
+    pub fn add(&mut self, other: &Coverage) {
+        let Coverage {
+            with_probe,
+            patchable,
+            without_probe,
+            trifles,
+        } = other;
+        self.with_probe += with_probe;
+        self.patchable += patchable;
+        self.trifles += trifles;
+        for (reason, number) in without_probe {
+            *self.without_probe.entry(reason.clone()).or_default() += number;
+        }
+    }
+
     /// Constructs that can't have a probe, whatever the reason.
     pub fn lost(&self) -> u32 {
         self.without_probe.values().sum()

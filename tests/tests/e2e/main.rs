@@ -100,6 +100,7 @@ mod few_tasks;
 mod first_steps;
 mod fixtures;
 mod foreign;
+mod fortran;
 mod functions;
 mod generated;
 mod graphs;

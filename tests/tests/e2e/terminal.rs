@@ -1,7 +1,9 @@
-//! What people see at a terminal: the report's options, the pager, `watch` on the whole screen, `doctor` and `cache`.
+//! What people see at a terminal: the report's options, the pager, questions, `watch` on the whole screen, `doctor` and `cache`.
 
+mod asked;
 mod cache;
 mod doctor;
+mod places;
 mod report;
 mod watch;
 

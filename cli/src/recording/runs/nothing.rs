@@ -4,23 +4,45 @@ use super::{Recorder, Then};
 use crate::output::note;
 use crate::recording::strays::{self, Stray};
 use crate::select::SelectArgs;
-use anyhow::{Result, bail};
-use std::path::Path;
+use anyhow::Result;
+use ompfuse_report::words::shell_words;
+use std::path::{Path, PathBuf};
+
+/// A run without any record.
+#[derive(Debug)]
+pub(crate) struct Nothing {
+    /// Its folder, with samples perhaps.
+    pub(crate) run: PathBuf,
+    /// `None`: that was said already.
+    why: Option<String>,
+}
+
+impl std::fmt::Display for Nothing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "nothing was recorded in {}", self.run.display())?;
+        match &self.why {
+            Some(why) => write!(f, ": {why}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Nothing {}
 
 impl Recorder<'_> {
     /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.
     pub(super) fn nothing(&self, run: &Path, strays: &[Stray]) -> Result<Then> {
-        let run = run.display();
         if self.recording.status() != 0 {
             if !self.is_stopped() {
-                note(format_args!("nothing was recorded in {run}"));
+                note(format_args!("nothing was recorded in {}", run.display()));
             }
             return Ok(Then::Stop);
         }
-        match self.why_nothing(strays) {
-            Some(why) => bail!("nothing was recorded in {run}: {why}"),
-            None => bail!("nothing was recorded in {run}"),
+        Err(Nothing {
+            run: run.to_owned(),
+            why: self.why_nothing(strays),
         }
+        .into())
     }
 
     /// Why there is no record; `None`: that was said already.
@@ -71,11 +93,15 @@ impl Recorder<'_> {
                 name.display()
             ));
         }
+        let words =
+            std::iter::once(self.program.name).chain(self.program.args.iter().map(|a| &**a));
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
         Some(format!(
             "neither {} nor a library or program that it has loaded or started with the variables that ompfuse sets (LD_AUDIT and \
              OMPFUSE_*) calls an OpenMP runtime (GOMP_*, __kmpc_*), MPI, or what --calls names; what is linked statically can't be \
-             seen",
-            name.display()
+             seen; for its own functions and for what it waits for: ompfuse profile --functions '*' --calls pthread,io -- {}",
+            name.display(),
+            shell_words(words.iter().map(|w| &**w))
         ))
     }
 

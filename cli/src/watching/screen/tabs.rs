@@ -106,7 +106,7 @@ pub(super) fn columns<'a>(tab: Tab, picture: &'a Picture) -> Vec<Column<'a>> {
             Column::right("wait"),
             Column::right("runtime").leaves(2),
             Column::left(MINUTE).leaves(1),
-            Column::left("mostly in").keeps_end(14),
+            Column::left("mostly in").keeps_place(14),
         ],
         Tab::Ranks => vec![
             Column::right("rank"),
@@ -126,7 +126,7 @@ pub(super) fn columns<'a>(tab: Tab, picture: &'a Picture) -> Vec<Column<'a>> {
             Column::right("per s"),
             Column::left(MINUTE).leaves(1),
             Column::right("share"),
-            Column::left("mostly in").keeps_end(14),
+            Column::left("mostly in").keeps_place(14),
         ],
     }
 }

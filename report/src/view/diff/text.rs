@@ -171,7 +171,7 @@ impl View {
             Column::right("B"),
             Column::right("of B").leaves(2),
             Column::left("region"),
-            Column::left("location").keeps_end(14),
+            Column::left("location").keeps_place(14),
             Column::left("why").leaves(1).keeps_front(24),
         ];
         let certain = pairs.iter().any(|p| p.is_changed());

@@ -105,13 +105,7 @@ impl View {
         };
         let mut text = self.paint.titled("Over time", &about, self.width);
         let mut put = |(name, values): &(String, Vec<f64>)| {
-            let name = match name.chars().count() > room {
-                true => {
-                    let skipped = name.chars().count() - room + 1;
-                    "…".to_owned() + &name.chars().skip(skipped).collect::<String>()
-                }
-                false => name.clone(),
-            };
+            let name = table::place(name, room);
             let line = self.paint.with("36", &sparkline(values, &all, each));
             text += &format!("{name:<room$}  {}\n", line.trim_end());
         };
@@ -154,7 +148,7 @@ impl View {
             Column::right("from"),
             Column::right("to"),
             Column::left("mainly").leaves(2),
-            Column::left("location").keeps_end(14),
+            Column::left("location").keeps_place(14),
             Column::right("of code"),
             Column::right("code").leaves(3),
             Column::left("most lost to").leaves(1),

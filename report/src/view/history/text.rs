@@ -94,7 +94,7 @@ impl View {
         let columns = [
             Column::left("since"),
             Column::left("date").leaves(3),
-            Column::left("where").keeps_end(16),
+            Column::left("where").keeps_place(16),
             Column::left("what"),
             Column::right("change"),
             Column::left("95% interval").leaves(2),

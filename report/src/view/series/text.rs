@@ -202,7 +202,7 @@ impl View {
             Column::left("to"),
             Column::left("construct").leaves(1),
             Column::right("times as long").leaves(2),
-            Column::left("location").keeps_end(14),
+            Column::left("location").keeps_place(14),
         ];
         Some(self.paint.titled(&title, &about, self.width) + &self.table(&columns, rows))
     }
@@ -236,7 +236,7 @@ impl View {
         let (wall_first, wall_last) = (format!("wall ×{first}"), format!("wall ×{last}"));
         let mut columns = vec![
             Column::right("#"),
-            Column::left("parallel region").keeps_end(14),
+            Column::left("parallel region").keeps_place(14),
             Column::right(&wall_first).leaves(2),
             Column::right(&wall_last).leaves(3),
         ];

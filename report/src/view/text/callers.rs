@@ -44,7 +44,7 @@ pub(super) fn table(callers: &[Caller], most: usize, options: TextOptions) -> St
     let columns = [
         Column::right("incl."),
         Column::right("execs"),
-        Column::left("from").keeps_end(20),
+        Column::left("from").keeps_place(20),
     ];
     let narrower = TextOptions {
         width: options.width - INDENT,

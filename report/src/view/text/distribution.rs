@@ -20,7 +20,7 @@ pub(super) fn distribution(report: &Report, options: TextOptions) -> Option<Stri
     }
     let columns = [
         Column::right("#"),
-        Column::left("location").keeps_end(18),
+        Column::left("location").keeps_place(18),
         Column::right("p50"),
         Column::right("p90"),
         Column::right("p99"),

@@ -73,7 +73,7 @@ fn tables(report: &Report, columns: &[EventColumn<'_>], options: TextOptions) ->
         let mut header = vec![
             Column::right("#"),
             Column::left("construct"),
-            Column::left("location").keeps_end(12),
+            Column::left("location").keeps_place(12),
         ];
         header.extend(now.iter().map(|c| Column::right(c.name())));
         let counts = |events: &BTreeMap<String, u64>, time: Option<f64>| {

@@ -19,8 +19,8 @@ pub(super) fn loops(report: &Report, options: TextOptions) -> Option<String> {
     rows.truncate(options.top);
     let columns = [
         Column::right("#"),
-        Column::left("location").keeps_end(18),
-        Column::left("function").keeps_end(12).leaves(2),
+        Column::left("location").keeps_place(18),
+        Column::left("function").keeps_place(12).leaves(2),
         Column::right("own"),
         Column::right("entries"),
         Column::right("iterations"),

@@ -32,7 +32,7 @@ pub(super) fn unmatched(report: &Report, options: TextOptions) -> Option<String>
     let columns = [
         Column::right("XUs"),
         Column::left("kind").leaves(1),
-        Column::left("location").keeps_end(14),
+        Column::left("location").keeps_place(14),
         Column::left("of"),
         Column::left("why").keeps_front(30),
     ];

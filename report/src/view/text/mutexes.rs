@@ -37,7 +37,7 @@ pub(super) fn mutexes(report: &Report, options: TextOptions) -> Option<String> {
         Column::right("#"),
         Column::left("construct"),
         Column::left("name").keeps_front(8),
-        Column::left("location").keeps_end(14),
+        Column::left("location").keeps_place(14),
     ];
     let columns: Vec<Column> = columns.into_iter().chain(time_columns()).collect();
     let explanation =

@@ -53,7 +53,7 @@ pub(super) fn parts(report: &Report, options: TextOptions) -> Option<String> {
     );
     let mut columns = vec![
         Column::right("#"),
-        Column::left("location").keeps_end(12),
+        Column::left("location").keeps_place(12),
         Column::right("thread"),
         Column::right("counted").leaves(1),
         Column::right("processor"),

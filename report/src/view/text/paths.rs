@@ -55,7 +55,7 @@ pub(super) fn paths(report: &Report, options: TextOptions) -> Option<String> {
         Column::right("excl."),
         Column::right("#"),
         Column::left("call path").keeps_front(24),
-        Column::left("location").keeps_end(14),
+        Column::left("location").keeps_place(14),
         Column::right("execs").leaves(1),
     ];
     let explanation =

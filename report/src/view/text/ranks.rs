@@ -147,7 +147,7 @@ fn regions(report: &Report, options: TextOptions) -> String {
         Column::right("among threads"),
         Column::right("#"),
         Column::left("construct"),
-        Column::left("location").keeps_end(14),
+        Column::left("location").keeps_place(14),
     ];
     laid_out(&columns, rows, options)
 }

@@ -48,7 +48,7 @@ pub(super) fn scaling(report: &Report, options: TextOptions) -> Option<String> {
     });
     let mut columns = vec![
         Column::right("#"),
-        Column::left("parallel region").keeps_end(14),
+        Column::left("parallel region").keeps_place(14),
         Column::right("work"),
         Column::right("span"),
         Column::right("par.").leaves(1),

@@ -138,7 +138,7 @@ pub(super) fn regions(
         Column::right("share"),
         Column::right("time"),
         Column::left("construct"),
-        Column::left("location").keeps_end(18),
+        Column::left("location").keeps_place(18),
         Column::right("execs").leaves(3),
         Column::right("XUs").leaves(4),
         Column::right("avg/XU").leaves(5),
@@ -312,7 +312,7 @@ pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String>
         .collect();
     let columns = [
         Column::right("#"),
-        Column::left("parallel region").keeps_end(15),
+        Column::left("parallel region").keeps_place(15),
         Column::right("execs").leaves(2),
         Column::right("team").leaves(1),
         Column::right("wall"),
@@ -380,7 +380,7 @@ pub(super) fn of_program(report: &Report, options: TextOptions) -> Option<String
     rows.push(sum);
     let columns = [
         Column::right("#"),
-        Column::left("parallel region").keeps_end(15),
+        Column::left("parallel region").keeps_place(15),
         Column::right("region"),
         Column::right("overheads"),
         Column::right("sync"),

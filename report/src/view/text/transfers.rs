@@ -43,7 +43,7 @@ pub(super) fn transfers(report: &Report, options: TextOptions) -> String {
     let mut columns = vec![
         Column::right("#"),
         Column::left("function"),
-        Column::left("location").keeps_end(14),
+        Column::left("location").keeps_place(14),
         Column::right("calls"),
         Column::right("time"),
         Column::right("bytes out"),

@@ -1,8 +1,16 @@
 //! Where a loss is.
 
-use crate::model::{Cause, Loss, Report};
+use crate::model::{Cause, Loss, Region, Report};
 use crate::words::{kind, location};
-use ompfuse_fuse::names::readable;
+use ompfuse_fuse::names::{narrowed, readable};
+
+/// Characters of a place in a sentence, where template arguments can be left out.
+const WIDEST: usize = 60;
+
+/// A region's place where it is a part of a sentence.
+fn in_sentence(region: &Region) -> String {
+    narrowed(&location(region), WIDEST).into_owned()
+}
 
 /// The parallel region or other place that a loss is at.
 pub(crate) fn loss_place(report: &Report, loss: &Loss) -> Option<String> {
@@ -12,7 +20,9 @@ pub(crate) fn loss_place(report: &Report, loss: &Loss) -> Option<String> {
         // Without a source line the cause's own place tells more.
         Some(region) if region.source.is_none() => match names_place(&loss.cause) {
             true => None,
-            false => region.function.as_deref().map(|f| readable(f).into_owned()),
+            false => {
+                (region.function.as_deref()).map(|f| narrowed(&readable(f), WIDEST).into_owned())
+            }
         },
         _ => Some(place(report, id)),
     }
@@ -72,11 +82,11 @@ fn names_place(cause: &Cause) -> bool {
 
 pub(super) fn place(report: &Report, id: u32) -> String {
     let region = report.regions.iter().find(|r| r.id == id);
-    region.map_or_else(|| format!("#{id}"), location)
+    region.map_or_else(|| format!("#{id}"), in_sentence)
 }
 
 pub(super) fn named(report: &Report, id: u32) -> String {
     let region = report.regions.iter().find(|r| r.id == id);
-    let of = |r| format!("{} at {}", kind(r), location(r));
+    let of = |r| format!("{} at {}", kind(r), in_sentence(r));
     region.map_or_else(|| format!("#{id}"), of)
 }

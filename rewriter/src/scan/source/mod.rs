@@ -129,6 +129,12 @@ impl<'a> Lines<'a> {
         Some(name)
     }
 
+    /// The file that the instruction at an address is from, also where it has no line.
+    pub(crate) fn file(&self, va: u64) -> Option<String> {
+        let location = self.context.as_ref()?.find_location(va).ok()??;
+        location.file.map(str::to_owned)
+    }
+
     /// The line of the instruction at an address.
     pub(crate) fn at(&self, va: u64) -> Option<Source> {
         source(self.context.as_ref()?.find_location(va).ok()??)

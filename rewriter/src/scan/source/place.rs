@@ -55,7 +55,12 @@ pub(crate) fn find(lines: &Lines<'_>, drafts: &mut [Draft]) {
         let is_users = |s: &&Source| !is_librarys(&s.file);
         let users = begun.filter(is_users).or(own.filter(is_users));
         let found = users.or(begun).or(own).cloned();
-        draft.source = found.or(draft.source.take());
+        draft.source = match draft.rare().line {
+            Some(line) => (found.map(|s| s.file))
+                .or_else(|| lines.file(draft.line_at))
+                .map(|file| Source { file, line }),
+            None => found.or(draft.source.take()),
+        };
         draft.frames = (chain.len() > 1).then(|| chain.clone());
         let name = chain.last().and_then(|f| f.function.clone());
         draft.debug_name = name.or(draft.debug_name.take());

@@ -248,6 +248,20 @@ int main(void) {
 }
 "#;
 
+/// An instruction that capstone doesn't know, alone behind a branch. No processor needs to have it.
+const NEW: &str = r#"
+#include <stdio.h>
+long dot(long n);
+__asm__(".globl dot\n.type dot, @function\ndot: .cfi_startproc\n mov %rdi, %rax\n test $1, %dil\n je 1f\n"
+        " vdpbf16ps %zmm3, %zmm1, %zmm0\n1: ret\n.cfi_endproc\n.size dot, .-dot\n");
+int main(int argc, char **argv) {
+    long s = 0;
+#pragma omp parallel for reduction(+ : s)
+    for (int i = 0; i < 100; i++) s += argc > 1 ? dot(i) : i;
+    printf("%ld\n", s);
+}
+"#;
+
 /// A tree that is removed in a loop that calls itself.
 const TREE: &str = r#"
 #include <cstdio>
@@ -297,10 +311,11 @@ int main() {
 
 #[test]
 fn ordinary_functions_count() {
-    let c = ["gcc -O2", "clang-19 -O2"].map(|c| (NARROW, c, "walk"));
+    let c = ["gcc -O2", "clang-19 -O2"];
+    let c = [(NARROW, "walk"), (NEW, "main")].map(|(text, name)| c.map(|c| (text, c, name)));
     let cc = ["g++ -O2", "g++ -O3", "clang++-14 -O2", "clang++-19 -O2"];
     let cc = [(TREE, "drop"), (GROWS, "fill")].map(|(text, name)| cc.map(|c| (text, c, name)));
-    for (text, command, name) in c.into_iter().chain(cc.concat()) {
+    for (text, command, name) in c.concat().into_iter().chain(cc.concat()) {
         let Some(program) = compile(text, &format!("{command} -fopenmp")) else {
             continue;
         };

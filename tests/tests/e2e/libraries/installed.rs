@@ -1,9 +1,11 @@
 //! Installed software, as distributions build it.
 
 use super::{compile, executions, record, text};
-use ompfuse_tests::{command, skip};
+use ompfuse_tests::counted::total;
+use ompfuse_tests::{command, process, skip};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 /// The path of an installed program or library.
 fn installed(path: &str) -> bool {
@@ -79,4 +81,54 @@ fn numpy_with_openblas() {
     let env = [("LD_LIBRARY_PATH", openblas)];
     let report = real(&command, &env, "libopenblas.so.0");
     assert_eq!(report["unmatched"], Value::Array(Vec::new()), "{report:#}");
+}
+
+/// Installed software on one thread, with its instructions counted: twice the same, and the output is the original's. More such programs
+/// are in `tests/programs.py`.
+#[track_caller]
+fn counted(line: &str) {
+    let one = |command: &mut Command| {
+        process::clean(command, 1).env("OMP_THREAD_LIMIT", "1");
+        process::run(command)
+    };
+    let alone = one(Command::new("/bin/sh").args(["-c", line]));
+    let folder = tempfile::tempdir().expect("there is room for runs");
+    let count = |name: &str| {
+        let out = folder.path().join(name);
+        let mut record = command::with_threads(1);
+        record.args(["record", "-q", "--count", "--events", "none", "-o"]);
+        record.arg(&out).args(["--", "/bin/sh", "-c", line]);
+        let said = one(&mut record);
+        let of = |output: &process::Output| (output.status, output.text());
+        assert_eq!(of(&said), of(&alone), "{line}: {said:?}");
+        total(&command::report(&out))
+    };
+    let counts = [count("first"), count("second")];
+    assert!(counts[0] > 0, "{line}");
+    assert_eq!(counts[0], counts[1], "{line}");
+}
+
+#[test]
+fn a_picture_is_counted() {
+    if !installed("/usr/bin/gm") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("there is room for a picture");
+    let picture = folder.path().join("picture.ppm");
+    counted(&format!(
+        "gm convert -size 200x150 gradient:red-blue -blur 0x3 {0} && sha256sum {0}",
+        text(&picture)
+    ));
+}
+
+#[test]
+fn a_fourier_transform_is_counted() {
+    if !installed("/usr/include/fftw3.h") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let out = folder.path().join("fft");
+    if let Some(fft) = compile("gcc", "fft.c", &out, &["-lfftw3_omp", "-lfftw3"]) {
+        counted(text(&fft));
+    }
 }

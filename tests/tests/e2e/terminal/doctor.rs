@@ -1,7 +1,7 @@
 //! `doctor` against what other tools say of this machine.
 
 use super::widest;
-use ompfuse_tests::{command, process};
+use ompfuse_tests::{command, process, skip};
 use serde_json::Value;
 use std::process::Command;
 
@@ -104,6 +104,50 @@ fn what_is_wrong_is_named_with_its_remedy() {
             "Programs can be recorded here",
         ] {
             assert!(words.contains(wanted), "{wanted}: {text}");
+        }
+    }
+}
+
+/// A control group's quota, as a container has one: the file that says so is another one in a namespace of mounts.
+#[test]
+fn a_quota_is_told() {
+    let checks = |answer: &Value| {
+        let checks = answer["checks"]
+            .as_array()
+            .expect("a list of checks")
+            .clone();
+        let named = checks.into_iter().find(|c| c["name"] == "processors");
+        named.expect("a check of processors")
+    };
+    let folder = tempfile::tempdir().expect("there is room for a file");
+    let max = folder.path().join("cpu.max");
+    for (text, wanted) in [("50000 100000\n", Some("0.50 of ")), ("max 100000\n", None)] {
+        std::fs::write(&max, text).expect("there is room");
+        let mut inside = Command::new("unshare");
+        inside.args(["-rm", "sh", "-c"]);
+        inside.arg("mount --bind \"$0\" /sys/fs/cgroup && exec \"$1\" doctor --format json");
+        let said = process::run(inside.arg(folder.path()).arg(command::path()));
+        if said.status != 0 {
+            return skip(&format!("no namespace of mounts: {}", said.errors()));
+        }
+        let answer: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+        let check = checks(&answer);
+        let found = check["found"].as_str().expect("a text");
+        assert_eq!(check["state"] == "limited", wanted.is_some(), "{check}");
+        let nproc = told(
+            "env",
+            &["-u", "OMP_NUM_THREADS", "-u", "OMP_THREAD_LIMIT", "nproc"],
+        );
+        let rest = format!("{}{}", wanted.unwrap_or_default(), nproc.trim());
+        assert!(found.contains(&rest), "{rest}: {check}");
+        if wanted.is_some() {
+            assert!(
+                check["remedy"]
+                    .as_str()
+                    .expect("a remedy")
+                    .contains("OMP_NUM_THREADS=1"),
+                "{check}"
+            );
         }
     }
 }

@@ -203,4 +203,12 @@
     }
   };
   window.addEventListener('hashchange', ompfuse.select);
+
+  // As the link that closes it; the keyboard is where the region was opened. What is written into a field isn't meant.
+  document.addEventListener('keydown', event => {
+    if (event.key !== 'Escape' || event.defaultPrevented || section.hidden || event.target.closest('input, .ot')) return;
+    const link = document.querySelector('tbody.row[aria-current="true"] th a');
+    location.hash = '#regions';
+    if (link) link.focus();
+  });
 })();
