@@ -64,8 +64,11 @@ pub(crate) fn show_instead(error: &anyhow::Error) {
     let bar = progress::whole("reading");
     let report = sampled(&nothing.run, None, bar.progress());
     drop(bar);
-    // What wasn't sampled is no error: that nothing was recorded is.
-    if let Ok(report) = report {
+    // What was hardly sampled is no error: that nothing was recorded is.
+    let has_lines = |report: &SampledReport| report.regions.iter().any(|r| !r.lines.is_empty());
+    if let Ok(report) = report
+        && has_lines(&report)
+    {
         let default = TextOptions::default();
         let options = TextOptions {
             width: Stream::Error.width().unwrap_or(default.width),
