@@ -45,7 +45,7 @@ pub(super) fn changed(pair: &Pair, matched: &Matched<'_>) -> Vec<FunctionChange>
             time_s,
         })
     };
-    let mut changes: Vec<FunctionChange> = names.iter().filter_map(|name| change(name)).collect();
+    let mut changes: Vec<FunctionChange> = names.iter().filter_map(change).collect();
     let size = |c: &FunctionChange| (c.time_s[1] - c.time_s[0]).abs();
     changes.sort_by(|x, y| size(y).total_cmp(&size(x)));
     changes
