@@ -16,8 +16,8 @@ use std::path::Path;
 #[derive(Default)]
 pub(super) struct Stacks {
     memory: Memory,
-    /// Files with machine code and their rules, as the memory numbers them; `None`: they can't be read, or have none.
-    objects: Vec<Option<(Input, CallerRules)>>,
+    /// Files with machine code that a stack was in, with their rules, as the memory numbers them; `None`: they can't be read, or have none.
+    objects: HashMap<u32, Option<(Input, CallerRules)>>,
     /// By file and place in it.
     rules: HashMap<(u32, u64), Option<CallerRule>>,
 }
@@ -81,10 +81,10 @@ impl Stacks {
             objects,
             rules,
         } = self;
-        let new = &memory.objects()[objects.len()..];
-        objects.extend(new.iter().map(|path| open(path)));
         let found = || {
-            let (bytes, rules) = objects.get_mut(object as usize)?.as_mut()?;
+            let known = objects.entry(object);
+            let known = known.or_insert_with(|| open(memory.objects().get(object as usize)?));
+            let (bytes, rules) = known.as_mut()?;
             rules.at(bytes, offset)
         };
         *rules.entry((object, offset)).or_insert_with(found)

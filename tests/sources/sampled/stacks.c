@@ -24,7 +24,7 @@ int main(void) {
 #pragma omp parallel for reduction(+ : sum)
     for (int i = 0; i < ITERATIONS; i++) {
         sum += both(i);
-        sum += sin(sum);
+        sum += sin(i + 1.0);
     }
     printf("%d\n", sum == sum);
     return 0;

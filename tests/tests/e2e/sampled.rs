@@ -225,7 +225,7 @@ fn code_of_libraries_is_told_by_the_line_that_calls_it() {
             });
             called.map(|l| number(l, "samples")).sum::<u64>()
         };
-        let found = [of_sine(&[8]), of_sine(&[13]), of_sine(&[28])];
+        let found = [of_sine(&[8]), of_sine(&[13]), of_sine(&[27])];
         let n: u64 = found.iter().sum();
         assert!(n * 2 > work, "{compiler}: {all}");
         // All calls take about as long; how long depends on the argument.
