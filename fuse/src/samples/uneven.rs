@@ -159,7 +159,8 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
         Reason::Iterations
     } else if explains(kernel.0) && kernel.0.slow - kernel.0.fast > 2.0 * kernel.1 {
         Reason::Kernel(kernel.0.seconds())
-    } else if slow < LEAST_SLOW {
+    } else if slow < LEAST_SLOW || !explains(all.time.without(all.asleep).without(kernel.0)) {
+        // Samples are of user code, and that is not most of it.
         Reason::Unknown
     } else {
         in_code(site, &by_time, period_s, names).with_times(|pair| all.time.at_most(pair))
@@ -204,6 +205,13 @@ impl Means {
         Pair {
             slow_s: self.slow * NS,
             fast_s: self.fast * NS,
+        }
+    }
+
+    fn without(self, other: Means) -> Means {
+        Means {
+            slow: self.slow - other.slow,
+            fast: self.fast - other.fast,
         }
     }
 
