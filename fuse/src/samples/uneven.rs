@@ -150,6 +150,8 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
     let excess = all.time.slow - all.time.fast;
     let explains = |of: Means| of.slow - of.fast >= MOST * excess;
     let kernel = in_kernel(site, &by_time, &all, period_s);
+    let user = all.time.without(all.asleep).without(kernel.0);
+    let is_all_user = user.slow - user.fast >= (1.0 - ALIKE) * excess;
     let times = all.iterations.slow / all.iterations.fast.max(1.0);
     let each = all.time.slow / all.time.fast / times;
     let slow = by_time.iter().filter(|is_slow| **is_slow).count();
@@ -159,11 +161,14 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
         Reason::Iterations
     } else if explains(kernel.0) && kernel.0.slow - kernel.0.fast > 2.0 * kernel.1 {
         Reason::Kernel(kernel.0.seconds())
-    } else if slow < LEAST_SLOW || !explains(all.time.without(all.asleep).without(kernel.0)) {
+    } else if slow < LEAST_SLOW || !explains(user) {
         // Samples are of user code, and that is not most of it.
         Reason::Unknown
     } else {
-        in_code(site, &by_time, period_s, names).with_times(|pair| all.time.at_most(pair))
+        match in_code(site, &by_time, period_s, names) {
+            Reason::Alike if !is_all_user => Reason::Unknown,
+            reason => reason.with_times(|pair| all.time.at_most(pair)),
+        }
     };
     Some(found(&by_time, all.time, &all, reason))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// What is right for each argument: the reason's kind, and a word that names the code. Of what is done in the kernel, the code that
 /// asks for it is right, too: how much of a system call is in user code depends on the machine.
-const REASONS: [(&str, &str, &str); 12] = [
+const REASONS: [(&str, &str, &str); 11] = [
     ("trips", "alike", ""),
     ("branch", "code", "slow.c"),
     ("function", "code", "refine"),
@@ -19,7 +19,6 @@ const REASONS: [(&str, &str, &str); 12] = [
     ("pages", "kernel", "pages"),
     ("calls", "kernel", "getppid"),
     ("lock", "asleep", ""),
-    ("allocation", "kernel", "slow.c"),
     ("null", "interrupted", ""),
 ];
 
