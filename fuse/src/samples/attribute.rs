@@ -49,7 +49,7 @@ struct Sums<'p> {
 }
 
 /// Sums samples up. Where nothing was recorded all of them are outside of constructs. `with_units`: slow units are compared with fast ones,
-/// too.
+/// too, if there are samples from begin to end.
 pub fn lines(
     timeline: &Timeline<'_>,
     collected: &Collected,
@@ -71,7 +71,7 @@ pub fn lines(
         regions: BTreeMap::new(),
         held: BTreeMap::new(),
         out: Lines::default(),
-        units: with_units.then(Units::default),
+        units: (with_units && collected.are_all()).then(Units::default),
         period_ns: collected.files.first().map_or(0, |f| f.header.period_ns),
     };
     let mut placed = 0;
@@ -237,6 +237,9 @@ impl Sums<'_> {
     }
 
     fn add(&mut self, at: &At<'_>) {
+        if let (Some(units), Some(key)) = (&mut self.units, unit_key(at.process, at.span)) {
+            units.add(key, |unit| unit.seen += 1);
+        }
         let place = self.place(at.file, &at.sample.at);
         let code = place.and_then(|p| self.places.places.get(p as usize));
         let is_program = code.is_some_and(|p| p.object.is_none());

@@ -127,6 +127,12 @@ impl Collected {
         self.files.iter().map(of_file).sum::<usize>() as u64
     }
 
+    /// Whether there are samples from begin to end: they were not ended, and at most one of a hundred records was lost.
+    pub(super) fn are_all(&self) -> bool {
+        let lost: u64 = self.files.iter().map(|file| file.lost).sum();
+        self.files.iter().all(|file| file.closed.is_empty()) && lost * 100 <= self.len()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -11,7 +11,7 @@ use super::units::{SiteUnits, UnitSum};
 use crate::run::places::SampledPlaces;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use tested::{Side, Tested, Totals, differences};
+use tested::{Tested, Totals, differences};
 
 /// Fewer units are not divided into slow and fast ones.
 const LEAST_UNITS: usize = 20;
@@ -57,7 +57,8 @@ pub enum Reason {
     Asleep(Pair),
     /// Their thread lost its processor, and would have gone on. Likewise.
     Interrupted(Pair),
-    /// Their thread was in the kernel, for system calls or page faults. Likewise, by what neither samples nor switches have.
+    /// Their thread had a processor and was not in user code: in the kernel, for system calls or page faults, or a hypervisor had it.
+    /// Likewise.
     Kernel(Pair),
     /// They spend it in the same code as fast ones: there are more rounds of an inner loop, memory or a processor is slower.
     Alike,
@@ -149,7 +150,7 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
     }
     let excess = all.time.slow - all.time.fast;
     let explains = |of: Means| of.slow - of.fast >= MOST * excess;
-    let kernel = in_kernel(site, &by_time, &all, period_s);
+    let kernel = in_kernel(units, &by_time, &all, period_s);
     let user = all.time.without(all.asleep).without(kernel.0);
     let is_all_user = user.slow - user.fast >= (1.0 - ALIKE) * excess;
     let times = all.iterations.slow / all.iterations.fast.max(1.0);
@@ -263,18 +264,25 @@ impl Both {
     }
 }
 
-/// Time in the kernel in nanoseconds, and the standard error of the difference: samples are of user code only.
-fn in_kernel(site: &SiteUnits, is_slow: &[bool], all: &Both, period_s: f64) -> (Means, f64) {
-    let totals = Totals::of(site, is_slow);
-    let each = |side: &Side| side.n as f64 * period_s / NS / side.units.max(1) as f64;
-    let error =
-        |side: &Side| (side.n.max(1) as f64).sqrt() * period_s / NS / side.units.max(1) as f64;
+/// Time with a processor but not in user code in nanoseconds, and the standard error of the difference: samples are of user code only.
+fn in_kernel(units: &[UnitSum], is_slow: &[bool], all: &Both, period_s: f64) -> (Means, f64) {
+    let period = period_s / NS;
+    let side = |wanted: bool| {
+        let chosen = units.iter().zip(is_slow).filter(|(_, is)| **is == wanted);
+        let (seen, n) = chosen.fold((0, 0), |(seen, n), (u, _)| (seen + u.seen, n + 1));
+        let n = f64::from(n.max(1));
+        (
+            seen as f64 * period / n,
+            (seen.max(1) as f64).sqrt() * period / n,
+        )
+    };
+    let (slow, fast) = (side(true), side(false));
     let rest = |own: f64, away: f64, user: f64| (own - away - user).max(0.0);
     let means = Means {
-        slow: rest(all.time.slow, all.asleep.slow, each(&totals.slow)),
-        fast: rest(all.time.fast, all.asleep.fast, each(&totals.fast)),
+        slow: rest(all.time.slow, all.asleep.slow, slow.0),
+        fast: rest(all.time.fast, all.asleep.fast, fast.0),
     };
-    (means, error(&totals.slow).hypot(error(&totals.fast)))
+    (means, slow.1.hypot(fast.1))
 }
 
 /// Where the samples of slow units differ from those of fast ones.

@@ -13,6 +13,8 @@ pub struct UnitSum {
     pub own_ns: u64,
     /// Iterations of a range; 1 of other units.
     pub iterations: u64,
+    /// Samples in it, whatever code it was.
+    pub seen: u64,
     /// Of its own time the thread had no processor, because it wanted none.
     pub asleep_ns: u64,
     /// Of its own time the thread had no processor, and would have gone on.

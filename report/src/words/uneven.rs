@@ -56,7 +56,7 @@ pub(crate) fn reason(uneven: &Uneven, noun: &str) -> Option<String> {
             of(pair)
         ),
         Reason::Kernel(pair) => format!(
-            "slow {noun} spend the time in the kernel, for system calls or page faults: {}",
+            "slow {noun} spend the time outside of user code, in system calls, page faults, or stopped by a hypervisor: {}",
             of(pair)
         ),
         Reason::Iterations => format!(
