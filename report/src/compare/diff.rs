@@ -107,6 +107,10 @@ pub struct Pair {
     pub distance: Option<f64>,
     /// The unit that got slower most; null if none did or there are no units.
     pub unit: Option<UnitChange>,
+    /// True if much of its work, on one side at least, is in code that counts no instructions: what counts of functions say of it is not
+    /// known then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_hidden: bool,
     /// Functions whose share of the samples changed and that make a large part of a certain change of the region's time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FunctionChange>,

@@ -255,6 +255,13 @@ pub struct Side {
 const PATH_PARTS: usize = 3;
 
 impl Side {
+    /// What of some of its regions' work is in no count. Where they have too few samples to tell, they are as the whole program is.
+    pub fn uncounted_of(&self, regions: &[&SideRegion]) -> Option<UncountedWork> {
+        let own = UncountedWork::sum(regions.iter().map(|r| r.uncounted.as_ref()));
+        let told = own.filter(|own| own.share().is_some() || own.is_much());
+        told.or_else(|| self.uncounted.clone())
+    }
+
     /// Without what depends on the time that a processor took.
     #[must_use]
     pub fn counts_only(mut self) -> Side {

@@ -43,6 +43,7 @@ pub(crate) use sums::{both, each_of_both};
 
 use super::diff::{Change, Finding, Matched, Pair};
 use super::side::{Each, Quantity, Sample, Side, SideRegion};
+use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,6 +95,10 @@ pub fn changes(a: &Side, b: &Side, matched: &[Matched<'_>]) -> (Vec<Change>, Vec
         .into_iter()
         .map(|list| list.into_iter().map(|(change, _)| change).collect());
     let total = drafts.next().unwrap_or_default();
+    let is_hidden = |pair: &Matched<'_>| {
+        let of = [a.uncounted_of(&pair.a), b.uncounted_of(&pair.b)];
+        of.iter().flatten().any(UncountedWork::is_much)
+    };
     let mut pairs: Vec<Pair> = matched
         .iter()
         .zip(drafts)
@@ -109,6 +114,7 @@ pub fn changes(a: &Side, b: &Side, matched: &[Matched<'_>]) -> (Vec<Change>, Vec
             changes,
             distance: distribution::distance(&matched.a, &matched.b),
             unit: None,
+            is_hidden: is_hidden(matched),
             functions: vec![],
             schedules: schedules(matched),
         })

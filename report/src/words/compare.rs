@@ -13,7 +13,7 @@ use super::units::{count, factor, percent, seconds};
 use crate::compare::cause::{Main, main_change};
 use crate::compare::diff::Lone;
 use crate::compare::side::Unit;
-use crate::compare::{Basis, Change, Confidence, Diff, Finding, Pair, Quantity};
+use crate::compare::{Basis, Change, Condition, Confidence, Diff, Finding, Pair, Quantity};
 use crate::model::key::{Caller, RegionKey};
 
 /// A change in words: `+12.0%`; of shares in percentage points.
@@ -217,9 +217,15 @@ const LEAST: f64 = 0.001;
 /// The verdict: one or two sentences.
 pub fn verdict(diff: &Diff) -> String {
     let headline = diff.get(&Quantity::Wall).filter(|c| c.change.is_some());
-    let headline = headline.or_else(|| instructions(&diff.total));
+    let counted = headline.or_else(|| instructions(&diff.total));
+    let is_hidden = |c: &Condition| matches!(c, Condition::Uncounted { .. });
+    let is_hidden = diff.conditions.iter().any(is_hidden);
+    let headline = counted.filter(|c| !(is_hidden && c.quantity.is_by_functions()));
     let first = headline.map_or_else(
-        || "Neither side has a time or instructions to compare.".to_owned(),
+        || match counted {
+            Some(_) => "How many instructions the sides execute is not known: much of the work is in code that isn't counted.".to_owned(),
+            None => "Neither side has a time or instructions to compare.".to_owned(),
+        },
         |change| of_program(change, diff.turns.filter(|_| change.quantity.is_time())),
     );
     let second = most(diff).or_else(|| lone::alone(diff));

@@ -140,6 +140,7 @@ fn of_code(pair: &Pair) -> Option<(f64, String)> {
     let work = pair.get(&Quantity::Work).filter(|c| is_told(c));
     let seconds = work.and_then(Change::difference).map(f64::abs);
     let counted = instructions(&pair.changes);
+    let counted = counted.filter(|c| !(pair.is_hidden && c.quantity.is_by_functions()));
     match counted.filter(|c| is_told(c)) {
         Some(change) => {
             let by = change.change.unwrap_or(0.0);

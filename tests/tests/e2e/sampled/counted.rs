@@ -110,6 +110,10 @@ fn a_gate_on_instructions_is_undecided_where_work_moves() {
                 assert!(told.contains(named), "{told}");
             }
             let text = command::ok(["diff".as_ref(), a.as_os_str(), b.as_os_str()]).text();
+            // Nor is it told as what the region executes.
+            for told in ["more instructions", "fewer instructions"] {
+                assert!(!text.contains(told), "{text}");
+            }
             assert!(is_told(&text), "{text}");
         }
         // A baseline tells the same.

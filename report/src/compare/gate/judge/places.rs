@@ -7,7 +7,6 @@ use crate::compare::gate::place::{Place, Values};
 use crate::compare::gate::{Gate, Subject, select};
 use crate::compare::side::{Each, Quantity, Sample, Side, SideRegion};
 use crate::compare::statistics::{both, each_of_both};
-use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
 
 impl<'d> Judge<'d> {
@@ -110,16 +109,9 @@ impl<'d> Judge<'d> {
             is_needed: is_needed(pair),
             a: a.into_owned(),
             b: b.into_owned(),
-            uncounted: [uncounted(&of_a, self.a), uncounted(&of_b, self.b)],
+            uncounted: [self.a.uncounted_of(&of_a), self.b.uncounted_of(&of_b)],
             each: each.map(std::borrow::Cow::into_owned),
             is_steady: self.is_steady(),
         }
     }
-}
-
-/// What of some regions' work is in no count. Where they have too few samples to tell, they are as the whole program is.
-fn uncounted(regions: &[&SideRegion], side: &Side) -> Option<UncountedWork> {
-    let own = UncountedWork::sum(regions.iter().map(|r| r.uncounted.as_ref()));
-    let told = own.filter(|own| own.share().is_some() || own.is_much());
-    told.or_else(|| side.uncounted.clone())
 }
