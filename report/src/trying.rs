@@ -3,7 +3,7 @@
 mod settings;
 mod variables;
 
-use crate::model::{Region, Report, RunInfo, Sharing};
+use crate::model::{Region, Report, RunInfo};
 use ompfuse_format::Construct;
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::summary::Summary;
@@ -62,9 +62,6 @@ impl Setting {
     }
 }
 
-/// With more of the processors' time in other programs nothing is proposed.
-const TAKEN: f64 = 0.05;
-
 /// What a run asks for: settings of the regions with the most time first, then variables that don't have these values yet.
 pub fn proposals(report: &Report, summary: &Summary) -> Vec<Proposal> {
     let settings = settings::proposals(report, summary).into_iter();
@@ -77,12 +74,7 @@ pub fn proposals(report: &Report, summary: &Summary) -> Vec<Proposal> {
 pub fn told(report: &Report, summary: &Summary) -> Vec<String> {
     let ends_well = |run: &RunInfo| run.exit == Some(Exit::Code(0));
     let is_one = report.mpi.is_none() && !report.runs.is_empty();
-    // What others took of the processors is no loss that a setting ends.
-    let running = report.running.as_ref();
-    let is_alone = running.is_none_or(|r| {
-        r.sharing.is_none_or(|s| s == Sharing::Own) && r.taken.is_none_or(|taken| taken <= TAKEN)
-    });
-    if !is_one || !is_alone || !report.runs.iter().all(ends_well) {
+    if !is_one || !report.runs.iter().all(ends_well) {
         return vec![];
     }
     let is_own = |path: &str| name(path) == name(&report.program);

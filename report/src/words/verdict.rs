@@ -2,7 +2,7 @@
 
 use super::units::{percent, seconds};
 use crate::model::sampled::LEAST as LEAST_SAMPLES;
-use crate::model::{Account, Efficiencies, Loss, Note, Region, Report, State};
+use crate::model::{Account, Efficiencies, Loss, Note, Region, Report, Sharing, State};
 use crate::words;
 use ompfuse_format::Construct;
 use ompfuse_fuse::Problem;
@@ -159,8 +159,17 @@ fn nothing(report: &Report) -> Option<Verdict> {
     })
 }
 
-/// What can be tried, if nothing was yet.
+/// With more of the processors' time in other programs no trial is advised.
+const TAKEN: f64 = 0.05;
+
+/// What can be tried, if nothing was yet. What others took of the processors is no loss that a setting ends.
 fn trying(report: &Report) -> Option<String> {
+    let is_alone = report.running.as_ref().is_none_or(|r| {
+        r.sharing.is_none_or(|s| s == Sharing::Own) && r.taken.is_none_or(|taken| taken <= TAKEN)
+    });
+    if !is_alone {
+        return None;
+    }
     let (first, more) = report.to_try.split_first()?;
     let first_variable = more.iter().find(|text| !text.contains(": "));
     let others = first_variable.map_or(String::new(), |text| format!(", {text}"));

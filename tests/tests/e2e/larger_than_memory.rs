@@ -72,7 +72,7 @@ fn rows(profile: &Path) -> Vec<String> {
 #[test]
 fn memory_follows_the_largest_region_and_not_the_run() {
     /// Of data, to combine two runs and to report one: causes are looked for in the first million of its records.
-    const LIMITS: [u64; 2] = [36 << 20, 48 << 20];
+    const LIMITS: [u64; 2] = [40 << 20, 48 << 20];
     /// Sixteen loops with so many ranges each.
     const RANGES: &str = "8000";
     let folder = tempfile::tempdir().expect("there is room for runs");

@@ -88,7 +88,11 @@ fn a_report_names_try_where_something_can_be_tried() {
     };
     let (text, json) = report(&bad);
     let chunk = format!("proof.c:{}: chunk=1", line_of("proof", "place"));
-    assert!(text.contains("ompfuse try -- "), "{text}");
+    let of_others = json["running"]["taken"]
+        .as_f64()
+        .is_some_and(|taken| taken > 0.05);
+    let is_alone = !of_others && matches!(json["running"]["sharing"].as_str(), None | Some("own"));
+    assert_eq!(text.contains("ompfuse try -- "), is_alone, "{text}");
     let names: Vec<&Value> = json["to_try"].as_array().expect("a list").iter().collect();
     assert!(names.contains(&&Value::from(chunk.as_str())), "{names:?}");
     // `try` has the same.
@@ -99,7 +103,7 @@ fn a_report_names_try_where_something_can_be_tried() {
     let (text, json) = report(&even);
     let names = json["to_try"].to_string();
     assert!(!names.contains("proof.c"), "{names}");
-    assert_eq!(text.contains("ompfuse try"), names != "null", "{text}");
+    assert!(names != "null" || !text.contains("ompfuse try"), "{text}");
 }
 
 /// Each run adds a line to a file: it is named, and in copies of the folder nothing of that is left.
