@@ -3,7 +3,7 @@
 //! The program doesn't know of it: its environment, its descriptors and its process stay as they are. Events are opened on its process
 //! before it executes the program, so that its first instruction is looked at, too ([`stage`]). The kernel writes into rings, one for
 //! each processor; a thread of this command empties them into a file of the run ([`collector`]). What that costs the program is bounded:
-//! events are closed where there would be too many ([`watch`]).
+//! events are closed where there would be too many ([`watch`]). Threads that have stopped are looked at through `/proc` ([`stopped`]).
 
 mod collector;
 mod events;
@@ -13,6 +13,7 @@ mod rate;
 mod records;
 mod stacks;
 mod stage;
+mod stopped;
 mod watch;
 
 pub(crate) use collector::Limit;

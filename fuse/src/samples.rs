@@ -8,6 +8,7 @@
 //! A sample belongs to what its thread did at that time, as the records tell. Nothing is guessed: what lies so near to a boundary that the
 //! clocks can't tell on which side is counted apart.
 
+mod asleep;
 mod attribute;
 mod collected;
 mod functions;
@@ -21,12 +22,15 @@ mod uneven;
 mod units;
 
 pub use crate::run::places::{Code, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
+pub use asleep::{Asleep, AsleepAt, StopPlace};
 pub use attribute::{Lines, lines};
-pub use collected::{Away, Callers, CodeAt, Collected, OfFile, SampleAt, UnreadableSamples};
+pub use collected::{
+    Away, Callers, CodeAt, Collected, OfFile, SampleAt, StopAt, UnreadableSamples,
+};
 pub use functions::FunctionSum;
 pub use memory::{Memory, maker};
 pub use region::{LineSum, RegionLines};
 pub use summed::sampled_sums;
 pub use sums::{SampledSum, SampledSums};
-pub use uneven::{AtLine, Difference, InFunction, Pair, Reason, Uneven};
-pub use units::{SiteUnits, UnitSample, UnitSum};
+pub use uneven::{AtLine, Difference, InFunction, Pair, Reason, Uneven, UnitsAsleep};
+pub use units::{SiteUnits, UnitSample, UnitStop, UnitSum};

@@ -4,7 +4,7 @@ pub use crate::model::sampled::{Callee, LEAST, SampledFunction, SampledLine};
 use ompfuse_format::Construct;
 use ompfuse_format::samples::{ClosedAt, Sampling};
 use ompfuse_fuse::names::readable;
-use ompfuse_fuse::samples::{Lines, RegionLines, SampledPlace, SampledPlaces, Uneven};
+use ompfuse_fuse::samples::{Asleep, Lines, RegionLines, SampledPlace, SampledPlaces, Uneven};
 use ompfuse_fuse::table::Site;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -76,6 +76,9 @@ pub struct SampledRegion {
     /// Its slow units against fast ones, where they are uneven. Of several sites that are one region those with most units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uneven: Option<Uneven>,
+    /// Time in which its threads had no processor, because they wanted none and OpenMP didn't make them wait; absent if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asleep: Option<Asleep>,
 }
 
 impl SampledReport {
@@ -153,7 +156,11 @@ impl Row {
             whole,
             lines,
             functions,
+            asleep,
         } = more;
+        if let Some(asleep) = asleep {
+            region.asleep.get_or_insert_default().absorb(asleep);
+        }
         region.samples += more.samples();
         region.work += work;
         region.runtime += runtime;

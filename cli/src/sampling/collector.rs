@@ -2,13 +2,14 @@
 
 use super::events::Rings;
 use super::has_tsc;
-use super::records::{self, Met};
+use super::records::{self, Looked, Met};
 use super::stacks::Stacks;
+use super::stopped::Stopped;
 use super::watch::{Verdict, Watch};
 use anyhow::{Context, Result, anyhow};
 use ompfuse_format::samples::{
-    Closed, ClosedAt, SampleRecord, SamplesHeader, Sampling, TooMuch, TscPair, encode_header,
-    encode_record, samples_file, tsc,
+    Closed, ClosedAt, STOP_EVERY_NS, SampleRecord, SamplesHeader, Sampling, Stop, TooMuch, TscPair,
+    encode_header, encode_record, samples_file, tsc,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
@@ -21,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often rings are emptied: the smallest has room for more at the highest rate.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_nanos(STOP_EVERY_NS);
 /// How often both clocks are read, in nanoseconds.
 const CLOCKS_NS: u64 = 500_000_000;
 /// Readings of which the one counts that took the shortest time.
@@ -83,6 +84,7 @@ struct Work {
     /// Whole records that are not written yet.
     bytes: Vec<u8>,
     stacks: Stacks,
+    stopped: Stopped,
     watch: Watch,
     begun_ns: u64,
     clocks_ns: u64,
@@ -99,6 +101,7 @@ impl Work {
             file: create(run, header.pid)?,
             bytes,
             stacks: Stacks::default(),
+            stopped: Stopped::default(),
             watch: Watch::default(),
             begun_ns,
             clocks_ns: begun_ns,
@@ -139,6 +142,7 @@ impl Work {
             rings,
             bytes,
             stacks,
+            stopped,
             watch,
             done,
             ..
@@ -155,11 +159,17 @@ impl Work {
                         None => return,
                     }
                 }
-                Met::Ended => return watch.ended(),
+                Met::Ended(thread) => {
+                    stopped.ended(thread);
+                    return watch.ended();
+                }
                 Met::Other => return,
             };
             match &record {
-                SampleRecord::Switch(_) => watch.switched(),
+                SampleRecord::Switch(switch) => {
+                    stopped.note(switch);
+                    watch.switched();
+                }
                 SampleRecord::Lost { count, .. } => done.lost += count,
                 other => stacks.note(other),
             }
@@ -171,6 +181,21 @@ impl Work {
                 encode_record(&SampleRecord::Sample(stacks.sample(&sample)), bytes);
             }
         }
+        if done.closed.is_some() {
+            return;
+        }
+        let raw_ns = raw_ns();
+        stopped.look(raw_ns, &mut |stop| {
+            let (pid, tid) = stop.thread;
+            let sample = stacks.sample(&Looked {
+                raw_ns,
+                pid,
+                tid,
+                frame: stop.frame(),
+            });
+            let call = stop.call;
+            encode_record(&SampleRecord::Stop(Stop { sample, call }), bytes);
+        });
     }
 
     fn read_clocks(&mut self) {

@@ -15,6 +15,7 @@ use ompfuse_fuse::samples::{Code, Collected, PLACES_FILE, SampledPlace, SampledP
 use ompfuse_rewriter::addresses::{self, CodePlace};
 use std::collections::BTreeSet;
 use std::path::Path;
+use syscalls::Sysno;
 
 /// Libraries with an OpenMP runtime, as their names begin.
 const RUNTIMES: [&str; 3] = ["libgomp", "libomp", "libiomp5"];
@@ -41,6 +42,8 @@ pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Resu
     if places.objects.is_empty() {
         return Ok(());
     }
+    let named = |call: u32| Some((call, Sysno::new(call as usize)?.name().to_owned()));
+    places.calls = collected.calls().into_iter().filter_map(named).collect();
     let json = serde_json::to_vec(&places)?;
     atomic::write(&run.join(PLACES_FILE), &json, 0o600)
 }

@@ -54,8 +54,8 @@ pub(super) enum Met<'a> {
     Record(SampleRecord<'a>),
     /// A thread began; a process, where it is to be kept.
     Began(Option<SampleRecord<'a>>),
-    /// A thread ended.
-    Ended,
+    /// A thread ended: its process and number.
+    Ended((u32, u32)),
     /// Nothing of interest.
     Other,
 }
@@ -102,7 +102,7 @@ fn known(kind: u32, misc: u16, body: &[u8]) -> Option<Met<'_>> {
             // A thread's process is that of its creator.
             Met::Began((pid != parent).then_some(fork))
         }
-        EXIT => Met::Ended,
+        EXIT => Met::Ended((half(body, 0)?, half(body, 8)?)),
         LOST => Met::Record(SampleRecord::Lost {
             raw_ns: raw_ns()?,
             count: word(body, 8)?,
@@ -211,10 +211,7 @@ mod tests {
         };
         assert_eq!((mapping.path, mapping.raw_ns), (&b"/lib/x"[..], 5));
         for kind in 0..20 {
-            assert!(
-                matches!(read(kind, 0, &[]), Met::Other | Met::Ended),
-                "{kind}"
-            );
+            assert_eq!(read(kind, 0, &[]), Met::Other, "{kind}");
         }
     }
 }

@@ -78,6 +78,9 @@ pub struct SampledPlaces {
     pub places: Vec<SampledPlace>,
     /// Files.
     pub objects: Vec<SampledObject>,
+    /// Names of the system calls that threads had stopped in, by number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls: BTreeMap<u32, String>,
 }
 
 impl SampledPlaces {

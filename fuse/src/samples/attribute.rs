@@ -1,5 +1,6 @@
 //! Samples to what their threads did then.
 
+use super::asleep::StopKey;
 use super::collected::{Away, Callers, CodeAt, Collected, OfFile, SampleAt};
 use super::functions::Functions;
 use super::region::{OfRegion, RegionLines, Work};
@@ -88,8 +89,8 @@ pub fn lines(
             let samples = file.threads.get(&key).into_iter().flatten();
             events.extend(samples.filter_map(|s| Some((at_ns(s.raw_ns)?, Event::Sample(at, *s)))));
             let away = file.away.get(&key).into_iter().flatten();
-            let away = away.filter(|_| with_units);
-            events.extend(away.filter_map(|a| Some((at_ns(a.raw_ns)?, Event::Away(*a)))));
+            let at_away = |a: &Away| Some((at_ns(a.raw_ns)?, Event::Away(at, *a)));
+            events.extend(away.filter_map(at_away));
         }
         events.sort_by_key(|(ns, _)| *ns); // stable
         placed += sums.add_lane(timeline, number, &events);
@@ -106,8 +107,8 @@ pub fn lines(
 enum Event {
     /// A sample of one of the files.
     Sample(usize, SampleAt),
-    /// It lost its processor then.
-    Away(Away),
+    /// It lost its processor then, in one of the files.
+    Away(usize, Away),
 }
 
 /// A sample, and what its thread did.
@@ -139,6 +140,13 @@ impl Sums<'_> {
                     Code::User => outside.add(&self.work(file, sample, place)),
                 }
             }
+            // Others may have nothing to do.
+            let of_first = of_file.away.iter().filter(|((pid, tid), _)| pid == tid);
+            for away in of_first.flat_map(|(_, all)| all) {
+                if !away.is_preempted {
+                    outside.stops.add(away.ns, self.stop(file, away));
+                }
+            }
         }
         self.regions.insert(None, outside);
     }
@@ -167,8 +175,8 @@ impl Sums<'_> {
                 };
                 let (file, sample) = match event {
                     Event::Sample(file, sample) => (*file, sample),
-                    Event::Away(away) => {
-                        self.away(lane, span, away);
+                    Event::Away(file, away) => {
+                        self.away(lane, span, region, (*file, away));
                         continue;
                     }
                 };
@@ -227,13 +235,38 @@ impl Sums<'_> {
     }
 
     /// In a span the thread had no processor for some time.
-    fn away(&mut self, lane: &Lane, span: &Span<'_>, away: &Away) {
-        if let (Some(units), Some(key)) = (&mut self.units, unit_key(lane.process, span)) {
+    fn away(
+        &mut self,
+        lane: &Lane,
+        span: &Span<'_>,
+        site: Option<u32>,
+        (file, away): (usize, &Away),
+    ) {
+        let unit = unit_key(lane.process, span);
+        if let (Some(units), Some(key)) = (&mut self.units, unit) {
             units.add(key, |unit| match away.is_preempted {
                 true => unit.interrupted_ns += away.ns,
                 false => unit.asleep_ns += away.ns,
             });
         }
+        // What OpenMP waits for is known by records.
+        let is_own = matches!(span.doing(lane.is_root), Doing::Work | Doing::Serial);
+        if away.is_preempted || !is_own {
+            return;
+        }
+        let stop = self.stop(file, away);
+        let region = self.regions.entry(site).or_default();
+        region.stops.add(away.ns, stop);
+        if let (Some(units), Some(key), Some(stop)) = (&mut self.units, unit, stop) {
+            units.stop(key, stop, away.ns);
+        }
+    }
+
+    /// Where a thread had stopped, if that was seen.
+    fn stop(&self, file: usize, away: &Away) -> Option<StopKey> {
+        let stop = away.stop.as_ref()?;
+        let place = self.place(file, &stop.sample.at);
+        Some((self.work(file, &stop.sample, place).line, stop.call))
     }
 
     fn add(&mut self, at: &At<'_>) {
@@ -332,7 +365,7 @@ impl Sums<'_> {
         let finished = |regions: BTreeMap<Option<u32>, OfRegion>| {
             let regions = regions.into_iter();
             let mut regions: Vec<RegionLines> = regions
-                .map(|(site, region)| region.finish(site, &self.functions))
+                .map(|(site, region)| region.finish(site, &self.functions, self.places))
                 .collect();
             regions.sort_by_key(|r| (Reverse(r.samples()), r.site));
             regions

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use crate::run::RunFiles;
 use ompfuse_format::samples::{
-    Closed, Sample, SampleRecord, SamplesError, SamplesFile, SamplesHeader, Switch, TscPair,
+    Closed, Sample, SampleRecord, SamplesError, SamplesFile, SamplesHeader, Stop, Switch, TscPair,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -47,6 +47,15 @@ pub struct Callers {
     pub is_whole: bool,
 }
 
+/// Where a thread had stopped that had given its processor away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopAt {
+    /// Where, and when it was looked at.
+    pub sample: SampleAt,
+    /// The number of its system call; `None`: it is in none.
+    pub call: Option<u32>,
+}
+
 /// A time at which a thread had no processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Away {
@@ -56,6 +65,8 @@ pub struct Away {
     pub ns: u64,
     /// It would have gone on.
     pub is_preempted: bool,
+    /// Where it was, if it was looked at.
+    pub stop: Option<StopAt>,
 }
 
 /// A file of samples, read.
@@ -115,10 +126,18 @@ impl Collected {
             for sample in file.threads.values().flatten() {
                 want(&sample.at);
             }
+            let stops = file.away.values().flatten().filter_map(|a| a.stop);
+            stops.for_each(|stop| want(&stop.sample.at));
             let calls = file.callers.iter().flat_map(|callers| &callers.calls);
             calls.for_each(&mut want);
         }
         wanted
+    }
+
+    /// The system calls that threads had stopped in.
+    pub fn calls(&self) -> BTreeSet<u32> {
+        let away = self.files.iter().flat_map(|file| file.away.values());
+        away.flatten().filter_map(|a| a.stop?.call).collect()
     }
 
     /// How many there are.
@@ -143,14 +162,18 @@ impl Collected {
 fn time(record: &SampleRecord<'_>) -> u64 {
     match record {
         SampleRecord::Sample(s) => s.raw_ns,
+        SampleRecord::Stop(stop) => stop.sample.raw_ns,
         SampleRecord::Mapping(m) => m.raw_ns,
         SampleRecord::Fork { raw_ns, .. } | SampleRecord::Exec { raw_ns, .. } => *raw_ns,
         _ => 0,
     }
 }
 
+/// What is known of stops, by thread and in the order of time.
+type Stops = BTreeMap<(u32, u32), Vec<StopAt>>;
+
 /// Times between losing a processor and getting one.
-fn away(switches: &mut [Switch]) -> BTreeMap<(u32, u32), Vec<Away>> {
+fn away(switches: &mut [Switch], stops: &Stops) -> BTreeMap<(u32, u32), Vec<Away>> {
     switches.sort_by_key(|s| s.raw_ns); // those of several processors are in no order
     let mut lost: HashMap<(u32, u32), Switch> = HashMap::new();
     let mut away: BTreeMap<(u32, u32), Vec<Away>> = BTreeMap::new();
@@ -159,10 +182,14 @@ fn away(switches: &mut [Switch]) -> BTreeMap<(u32, u32), Vec<Away>> {
         if switch.is_out {
             lost.insert(thread, *switch);
         } else if let Some(out) = lost.remove(&thread) {
+            let stops = stops.get(&thread).map_or(&[][..], |all| all);
+            let first = stops.partition_point(|s| s.sample.raw_ns < out.raw_ns);
+            let stop = stops.get(first).copied();
             away.entry(thread).or_default().push(Away {
                 raw_ns: out.raw_ns,
                 ns: switch.raw_ns.saturating_sub(out.raw_ns),
                 is_preempted: out.is_preempted,
+                stop: stop.filter(|s| s.sample.raw_ns <= switch.raw_ns && !out.is_preempted),
             });
         }
     }
@@ -201,6 +228,16 @@ impl OfFile {
         let mut memory = Memory::default();
         let mut known: HashMap<Callers, u32> = HashMap::new();
         let mut switches = vec![];
+        let mut stops = Stops::new();
+        let mut found = |s: &Sample, memory: &Memory| {
+            let (at, callers) = place(s, memory);
+            let next = known.len() as u32;
+            SampleAt {
+                raw_ns: s.raw_ns,
+                at,
+                callers: *known.entry(callers).or_insert(next),
+            }
+        };
         let mut out = OfFile {
             header: file.header,
             objects: vec![],
@@ -214,16 +251,13 @@ impl OfFile {
         for record in records {
             match record {
                 SampleRecord::Sample(s) => {
-                    let (at, callers) = place(&s, &memory);
-                    let next = known.len() as u32;
-                    let callers = *known.entry(callers).or_insert(next);
-                    let raw_ns = s.raw_ns;
                     let samples = out.threads.entry((s.pid, s.tid)).or_default();
-                    samples.push(SampleAt {
-                        raw_ns,
-                        at,
-                        callers,
-                    });
+                    samples.push(found(&s, &memory));
+                }
+                SampleRecord::Stop(Stop { sample: s, call }) => {
+                    let sample = found(&s, &memory);
+                    let stop = StopAt { sample, call };
+                    stops.entry((s.pid, s.tid)).or_default().push(stop);
                 }
                 SampleRecord::Mapping(mapping) => memory.map(&mapping),
                 SampleRecord::Fork { pid, parent, .. } => memory.fork(pid, parent),
@@ -234,7 +268,7 @@ impl OfFile {
                 SampleRecord::Switch(switch) => switches.push(switch),
             }
         }
-        out.away = away(&mut switches);
+        out.away = away(&mut switches, &stops);
         let mut callers: Vec<(Callers, u32)> = known.into_iter().collect();
         callers.sort_by_key(|(_, at)| *at);
         out.callers = callers.into_iter().map(|(callers, _)| callers).collect();

@@ -1,6 +1,8 @@
 //! The samples of a region, summed up by line and function.
 
+use super::asleep::{Asleep, Stops};
 use super::functions::{FunctionSum, Functions};
+use crate::run::places::SampledPlaces;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
@@ -16,7 +18,7 @@ pub struct LineSum {
 }
 
 /// The samples of a region, or of what is outside of all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RegionLines {
     /// Position in the run's sites; `None`: the code outside of constructs.
     pub site: Option<u32>,
@@ -36,6 +38,8 @@ pub struct RegionLines {
     pub lines: Vec<LineSum>,
     /// The work by function, with what each calls, the hottest first.
     pub functions: Vec<FunctionSum>,
+    /// Time without processor in its work; `None`: there was none.
+    pub asleep: Option<Asleep>,
 }
 
 impl RegionLines {
@@ -67,6 +71,7 @@ pub(super) struct OfRegion {
     lines: FxHashMap<Line, u64>,
     /// By function: its own, and with what it calls.
     functions: FxHashMap<u32, [u64; 2]>,
+    pub(super) stops: Stops,
 }
 
 impl OfRegion {
@@ -82,7 +87,12 @@ impl OfRegion {
         }
     }
 
-    pub(super) fn finish(self, site: Option<u32>, functions: &Functions<'_>) -> RegionLines {
+    pub(super) fn finish(
+        self,
+        site: Option<u32>,
+        functions: &Functions<'_>,
+        places: &SampledPlaces,
+    ) -> RegionLines {
         let line = |((place, callee), samples)| LineSum {
             place,
             callee,
@@ -98,6 +108,7 @@ impl OfRegion {
             site,
             lines,
             functions,
+            asleep: self.stops.finish(places),
             ..self.sums
         }
     }

@@ -59,7 +59,10 @@ pub fn sampled_sums(
             uneven: r.site.and_then(|site| found.uneven.get(&site).cloned()),
             ..summed(r, r.site.and_then(to), places)
         };
-        known.filter(|r| r.work > 0).map(sum).collect()
+        known
+            .filter(|r| r.work > 0 || r.asleep.is_some())
+            .map(sum)
+            .collect()
     };
     sums.tells_counted = tells_counted(files);
     (sums.regions, sums.held) = (all(regions), all(held));
@@ -108,6 +111,7 @@ fn summed(region: &RegionLines, site: Option<u32>, places: &SampledPlaces) -> Sa
         uncounted: region.uncounted,
         lines,
         functions,
+        asleep: region.asleep.clone(),
         uneven: None,
     }
 }

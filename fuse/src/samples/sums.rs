@@ -1,5 +1,6 @@
 //! What a run's samples tell, as small as a summary needs it: values only.
 
+use super::asleep::Asleep;
 use super::uneven::Uneven;
 use crate::run::places::SampledPlace;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,9 @@ pub struct SampledSum {
     /// Its slow units against fast ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uneven: Option<Uneven>,
+    /// Time without processor in its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asleep: Option<Asleep>,
 }
 
 fn is_zero(n: &u64) -> bool {

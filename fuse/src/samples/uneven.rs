@@ -6,17 +6,19 @@
 
 mod tested;
 
+use super::asleep::{StopPlace, Stops};
 use super::functions::FunctionSum;
 use super::units::{SiteUnits, UnitSum};
 use crate::run::places::SampledPlaces;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use tested::{Tested, Totals, differences};
 
 /// Fewer units are not divided into slow and fast ones.
 const LEAST_UNITS: usize = 20;
 /// Fewer slow units don't tell what slow ones have in common.
-const LEAST_SLOW: usize = 5;
+const LEAST_SLOW: u64 = 5;
 /// Fewer samples of slow units, or of fast ones, don't tell where they differ.
 const LEAST_SAMPLES: u64 = 20;
 /// Units are uneven if the slow ones take so many times as long.
@@ -42,6 +44,9 @@ pub struct Uneven {
     pub iterations_times: f64,
     /// Why they are slow.
     pub reason: Reason,
+    /// Mean times of a unit by line, where there are enough samples: the line that slow units are longest in first; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<AtLine>,
 }
 
 /// Why units are slow.
@@ -53,9 +58,9 @@ pub enum Reason {
     Iterations,
     /// They spend the time in code where fast ones spend less.
     Code(Difference),
-    /// Their thread gave its processor away: it waited for something, or slept. Mean seconds in slow and in fast units.
-    Asleep(Pair),
-    /// Their thread lost its processor, and would have gone on. Likewise.
+    /// Their thread gave its processor away: it waited for something, or slept.
+    Asleep(UnitsAsleep),
+    /// Their thread lost its processor, and would have gone on. Mean seconds in slow and in fast units.
     Interrupted(Pair),
     /// Their thread had a processor and was not in user code: in the kernel, for system calls or page faults, or a hypervisor had it.
     /// Likewise.
@@ -85,6 +90,18 @@ pub struct Pair {
     pub slow_s: f64,
     /// Of the others.
     pub fast_s: f64,
+}
+
+/// Units whose threads gave their processor away.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnitsAsleep {
+    /// How long they had none.
+    #[serde(flatten)]
+    pub time: Pair,
+    /// Where slow units did so, if most of that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<StopPlace>,
 }
 
 /// Code that makes slow units slow.
@@ -146,7 +163,7 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
         let by_length = slowest(units, |u| u.own_ns);
         let all = Both::of(units, &by_length);
         let reason = Reason::Interrupted(all.interrupted.seconds());
-        return is_uneven(all.own).then(|| found(&by_length, all.own, &all, reason));
+        return is_uneven(all.own).then(|| found(all.own, &all, reason, vec![]));
     }
     let excess = all.time.slow - all.time.fast;
     let explains = |of: Means| of.slow - of.fast >= MOST * excess;
@@ -155,14 +172,16 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
     let is_all_user = user.slow - user.fast >= (1.0 - ALIKE) * excess;
     let times = all.iterations.slow / all.iterations.fast.max(1.0);
     let each = all.time.slow / all.time.fast / times;
-    let slow = by_time.iter().filter(|is_slow| **is_slow).count();
     let reason = if explains(all.asleep) {
-        Reason::Asleep(all.asleep.seconds())
+        Reason::Asleep(UnitsAsleep {
+            time: all.asleep.seconds(),
+            at: stopped(site, &by_time, names.places),
+        })
     } else if times >= UNEVEN && (1.0 / UNEVEN..=UNEVEN).contains(&each) {
         Reason::Iterations
     } else if explains(kernel.0) && kernel.0.slow - kernel.0.fast > 2.0 * kernel.1 {
         Reason::Kernel(kernel.0.seconds())
-    } else if slow < LEAST_SLOW || !explains(user) {
+    } else if all.slow < LEAST_SLOW || !explains(user) {
         // Samples are of user code, and that is not most of it.
         Reason::Unknown
     } else {
@@ -171,19 +190,79 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
             reason => reason.with_times(|pair| all.time.at_most(pair)),
         }
     };
-    Some(found(&by_time, all.time, &all, reason))
+    // A sample makes its unit longer: with few of them the slow units may be those that have one.
+    let lines = match &reason {
+        Reason::Unknown | Reason::Interrupted(_) => vec![],
+        _ => by_line(site, &by_time, period_s, names),
+    };
+    let line = |line: AtLine| AtLine {
+        time: all.time.at_most(line.time),
+        ..line
+    };
+    let lines = lines.into_iter().map(line).collect();
+    Some(found(all.time, &all, reason, lines))
+}
+
+/// Where slow units had stopped for most of the time.
+fn stopped(site: &SiteUnits, is_slow: &[bool], places: &SampledPlaces) -> Option<StopPlace> {
+    let is_slow = |unit: usize| is_slow.get(unit).copied().unwrap_or(false);
+    let mut stops = Stops::default();
+    let slow = site.units.iter().enumerate().filter(|(at, _)| is_slow(*at));
+    slow.for_each(|(_, unit)| stops.add(unit.asleep_ns, None)); // each as one stop
+    let seen = site.stops.iter().filter(|s| is_slow(s.unit as usize));
+    seen.for_each(|stop| stops.saw(stop.ns, stop.at));
+    let asleep = stops.finish(places)?;
+    asleep.main().map(|main| main.at.clone())
 }
 
 /// `time`: what of the units' time counts.
-fn found(is_slow: &[bool], time: Means, all: &Both, reason: Reason) -> Uneven {
+fn found(time: Means, all: &Both, reason: Reason, lines: Vec<AtLine>) -> Uneven {
     Uneven {
-        units: is_slow.len() as u64,
-        slow: is_slow.iter().filter(|is| **is).count() as u64,
+        units: all.units,
+        slow: all.slow,
         slow_s: time.slow * NS,
         fast_s: time.fast * NS,
         iterations_times: all.iterations.slow / all.iterations.fast.max(1.0),
         reason,
+        lines,
     }
+}
+
+/// Lines that are kept.
+const LINES: usize = 20;
+/// Fewer samples of a line say nothing.
+const LEAST_OF_LINE: u64 = 10;
+
+/// Mean times of slow and of fast units by line.
+fn by_line(site: &SiteUnits, is_slow: &[bool], period_s: f64, names: Names<'_>) -> Vec<AtLine> {
+    let mut counts: BTreeMap<(&str, u32), [u64; 2]> = BTreeMap::new();
+    for sample in &site.samples {
+        let place = sample
+            .line
+            .0
+            .and_then(|p| names.places.places.get(p as usize));
+        let line = place.and_then(|p| Some((p.file.as_deref()?, p.line?)));
+        if let (Some(line), Some(is_slow)) = (line, is_slow.get(sample.unit as usize)) {
+            counts.entry(line).or_default()[usize::from(*is_slow)] += 1;
+        }
+    }
+    let slow = is_slow.iter().filter(|is| **is).count();
+    let mean = |samples: u64, units: usize| samples as f64 * period_s / (units as f64).max(1.0);
+    counts.retain(|_, [fast, slow]| *fast + *slow >= LEAST_OF_LINE);
+    let mut lines: Vec<AtLine> = counts
+        .into_iter()
+        .map(|((file, line), [in_fast, in_slow])| AtLine {
+            file: file.to_owned(),
+            line,
+            time: Pair {
+                slow_s: mean(in_slow, slow),
+                fast_s: mean(in_fast, is_slow.len() - slow),
+            },
+        })
+        .collect();
+    lines.sort_by(|a, b| b.time.slow_s.total_cmp(&a.time.slow_s)); // stable: else by place
+    lines.truncate(LINES);
+    lines
 }
 
 const NS: f64 = 1e-9;
@@ -231,6 +310,8 @@ impl Means {
 }
 
 struct Both {
+    units: u64,
+    slow: u64,
     own: Means,
     /// Without what others did with the processor.
     time: Means,
@@ -255,6 +336,8 @@ impl Both {
             }
         };
         Both {
+            units: is_slow.len() as u64,
+            slow: is_slow.iter().filter(|is| **is).count() as u64,
             own: mean(|u| u.own_ns),
             time: mean(|u| u.own_ns.saturating_sub(u.interrupted_ns)),
             iterations: mean(|u| u.iterations),

@@ -1,5 +1,6 @@
 //! Execution units with their samples: what is needed to compare slow units with fast ones.
 
+use super::asleep::StopKey;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -32,6 +33,17 @@ pub struct UnitSample {
     pub functions: Box<[u32]>,
 }
 
+/// Where a unit's thread had stopped that had given its processor away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnitStop {
+    /// Position in [`SiteUnits::units`].
+    pub unit: u32,
+    /// The place, and the number of the system call.
+    pub at: StopKey,
+    /// How long.
+    pub ns: u64,
+}
+
 /// The units of a site.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SiteUnits {
@@ -39,6 +51,8 @@ pub struct SiteUnits {
     pub units: Vec<UnitSum>,
     /// Their samples, without those that may be another unit's.
     pub samples: Vec<UnitSample>,
+    /// Where they had stopped, as far as that was seen.
+    pub stops: Vec<UnitStop>,
 }
 
 /// A unit: its site, process and node.
@@ -89,6 +103,15 @@ impl Units {
                 line,
                 functions: functions.into(),
             });
+        }
+    }
+
+    pub(super) fn stop(&mut self, key: UnitKey, at: StopKey, ns: u64) {
+        let Some(unit) = self.number(key) else {
+            return;
+        };
+        if let Some(site) = self.sites.get_mut(&key.0) {
+            site.stops.push(UnitStop { unit, at, ns });
         }
     }
 

@@ -21,6 +21,7 @@ pub(super) fn sampled(summary: &Summary, ids: &[u32]) -> Option<Sampled> {
             functions: sum.functions.iter().map(function).collect(),
             lines: sum.lines.iter().map(line).collect(),
             uneven: sum.uneven.clone(),
+            asleep: sum.asleep.clone(),
         });
         sums.collect()
     };

@@ -1,6 +1,6 @@
 //! What samples tell of regions: where threads were when they were looked at.
 
-use ompfuse_fuse::samples::Uneven;
+use ompfuse_fuse::samples::{Asleep, Uneven};
 use serde::{Deserialize, Serialize};
 
 /// Fewer samples say nothing.
@@ -53,6 +53,9 @@ pub struct SampledWork {
     /// Its slow units against fast ones, where they are uneven. Of several sites that are one region those with most units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uneven: Option<Uneven>,
+    /// Time in which its threads had no processor, because they wanted none and OpenMP didn't make them wait; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asleep: Option<Asleep>,
 }
 
 impl SampledWork {
@@ -65,7 +68,11 @@ impl SampledWork {
             functions,
             lines,
             uneven,
+            asleep,
         } = more;
+        if let Some(asleep) = asleep {
+            self.asleep.get_or_insert_default().absorb(asleep);
+        }
         let units = |u: &Option<Uneven>| u.as_ref().map_or(0, |u| u.units);
         if units(uneven) > units(&self.uneven) {
             self.uneven.clone_from(uneven);

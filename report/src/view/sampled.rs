@@ -4,10 +4,11 @@ use super::paint::{self, Paint};
 use super::table::{self, Column, wrap};
 use super::text::TextOptions;
 use crate::sampled::{LEAST, SampledLine, SampledRegion, SampledReport};
-use crate::words::uneven::{meant, noun, reason};
+use crate::words::uneven::{meant, mostly_asleep, noun, reason};
 use crate::words::units::{count, percent, seconds, several};
 use ompfuse_format::Construct;
 use ompfuse_format::samples::{ClosedAt, TooMuch};
+use ompfuse_fuse::samples::Asleep;
 
 /// Lines of a region that are listed.
 const LINES: usize = 10;
@@ -123,6 +124,18 @@ fn of_region(report: &SampledReport, region: &SampledRegion, options: TextOption
         };
         text += &wrap(&told, options.width, "    ");
     }
+    if let Some(asleep) = region
+        .asleep
+        .as_ref()
+        .filter(|a| is_much(a, report, region))
+    {
+        let mostly = mostly_asleep(asleep).map_or_else(String::new, |at| format!(", {at}"));
+        let told = format!(
+            "  its code slept or waited by itself for {} of its threads' time{mostly}",
+            seconds(asleep.seconds)
+        );
+        text += &wrap(&told, options.width, "    ");
+    }
     if region.lines.is_empty() {
         let why = format!("  no line has {LEAST} samples");
         return text + &paint.dim(&why) + "\n";
@@ -145,6 +158,14 @@ fn of_region(report: &SampledReport, region: &SampledRegion, options: TextOption
     let head = |line: &str| paint.dim(line);
     text += &table::fitted(&columns, rows.collect(), Some(options.width), &plain, &head).text;
     text + &of_functions(region, options)
+}
+
+/// Of a region's own time.
+const MUCH: f64 = 0.05;
+
+fn is_much(asleep: &Asleep, report: &SampledReport, region: &SampledRegion) -> bool {
+    let work_s = region.work as f64 * report.period_ns as f64 * 1e-9;
+    asleep.seconds >= MUCH * (work_s + asleep.seconds)
 }
 
 /// The functions that a region calls, with what each calls: where most of the work is behind some that do it not by themselves.

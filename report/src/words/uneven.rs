@@ -2,7 +2,7 @@
 
 use super::units::{percent, seconds};
 use ompfuse_format::Construct;
-use ompfuse_fuse::samples::{Difference, Pair, Reason, Uneven};
+use ompfuse_fuse::samples::{Asleep, Difference, Pair, Reason, StopPlace, Uneven, UnitsAsleep};
 
 /// What a construct's units are called.
 pub(crate) fn noun(construct: Construct) -> &'static str {
@@ -50,7 +50,12 @@ pub(crate) fn reason(uneven: &Uneven, noun: &str) -> Option<String> {
             };
             format!("slow {noun} spend the time in {place}: {}", of(&pair))
         }
-        Reason::Asleep(pair) => format!("slow {noun} gave their processor away: {}", of(pair)),
+        Reason::Asleep(UnitsAsleep { time, at }) => {
+            let at = at
+                .as_ref()
+                .map_or_else(String::new, |at| format!(" {}", stop(at)));
+            format!("slow {noun} gave their processor away{at}: {}", of(time))
+        }
         Reason::Interrupted(pair) => format!(
             "slow {noun} were interrupted by other threads or programs: {}",
             of(pair)
@@ -78,4 +83,35 @@ pub(crate) fn reason(uneven: &Uneven, noun: &str) -> Option<String> {
 pub(crate) fn meant(uneven: &Uneven) -> String {
     let share = percent(uneven.slow as f64 / uneven.units.max(1) as f64);
     format!("the slowest {} of {} ({share})", uneven.slow, uneven.units)
+}
+
+/// Where a thread had stopped, with a preposition: `in futex, called at pool.c:10`.
+pub(crate) fn stop(at: &StopPlace) -> String {
+    let StopPlace {
+        call,
+        function,
+        file,
+        line,
+        object,
+    } = at;
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let line = file.as_deref().zip(*line);
+    let place = match (line, function, object) {
+        (Some((file, line)), Some(function), _) => format!("at {}:{line} ({function})", base(file)),
+        (Some((file, line)), None, _) => format!("at {}:{line}", base(file)),
+        (None, Some(function), Some(object)) => format!("by {function} of {}", base(object)),
+        (None, Some(function), None) => format!("by {function}"),
+        (None, None, Some(object)) => format!("by {}", base(object)),
+        (None, None, None) => "at a place that isn't known".to_owned(),
+    };
+    match call {
+        Some(call) => format!("in {call}, called {place}"),
+        None => format!("while memory was fetched for code {place}"),
+    }
+}
+
+/// Where most of the time without processor was spent; `None`: at no one place, or it isn't known.
+pub(crate) fn mostly_asleep(asleep: &Asleep) -> Option<String> {
+    let main = asleep.main()?;
+    Some(format!("most of that {}", stop(&main.at)))
 }

@@ -2,10 +2,12 @@
 
 use super::units::{percent, seconds};
 use crate::model::sampled::LEAST as LEAST_SAMPLES;
-use crate::model::{Account, Efficiencies, Loss, Note, Region, Report, Sharing, State};
+use crate::model::{Account, Efficiencies, Loss, Note, Region, Report, Sampled, Sharing, State};
 use crate::words;
+use crate::words::uneven::mostly_asleep;
 use ompfuse_format::Construct;
 use ompfuse_fuse::Problem;
+use ompfuse_fuse::samples::Asleep;
 
 /// Losses that are told.
 const MOST: usize = 3;
@@ -243,9 +245,11 @@ fn asleep(report: &Report) -> Option<String> {
         r.construct
             .is_some_and(|c| c.is_call() || c == Construct::Io)
     };
-    let calls = match report.regions.iter().any(is_call) {
-        true => "no recorded call tells why",
-        false => "--calls pthread,io names calls that may tell why",
+    let stopped = report.sampled.as_ref().and_then(stopped);
+    let calls = match (stopped, report.regions.iter().any(is_call)) {
+        (Some(stopped), _) => stopped,
+        (None, true) => "no recorded call tells why".to_owned(),
+        (None, false) => "--calls pthread,io names calls that may tell why".to_owned(),
     };
     (share >= ASLEEP).then(|| {
         format!(
@@ -253,6 +257,15 @@ fn asleep(report: &Report) -> Option<String> {
             percent(share)
         )
     })
+}
+
+/// Where threads had stopped for most of the time without processor that no wait for OpenMP explains.
+fn stopped(sampled: &Sampled) -> Option<String> {
+    let mut all = Asleep::default();
+    let regions = sampled.regions.iter().filter(|r| r.region.is_some());
+    let asleep = regions.filter_map(|r| r.asleep.as_ref());
+    asleep.for_each(|asleep| all.absorb(asleep));
+    mostly_asleep(&all)
 }
 
 fn headline(report: &Report, account: &Account, is_spread: bool) -> String {

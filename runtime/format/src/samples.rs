@@ -13,6 +13,7 @@
 //! exec     kind:u8 flags:u8 len:u16 pid:u32     | raw_ns:u64
 //! switch   kind:u8 flags:u8 len:u16 thread:u32  | raw_ns:u64 pid:u64
 //! lost     kind:u8 flags:u8 len:u16 0:u32       | raw_ns:u64 count:u64
+//! stop     kind:u8 flags:u8 len:u16 thread:u32  | raw_ns:u64 pid:u64 call:u64 address:u64 ...
 //! closed   kind:u8 flags:u8 len:u16 0:u32       | raw_ns:u64 amount:u64
 //! ```
 //! `len` is in bytes, a multiple of 8; a reader skips kinds that it does not know. Times are CLOCK_MONOTONIC_RAW in nanoseconds. Each
@@ -38,6 +39,10 @@ pub const VERSION: u32 = 1;
 pub const HEADER_LEN: usize = 32;
 /// How the file's name ends.
 pub const ENDING: &str = ".samples";
+/// Threads that have stopped are looked at so often, in nanoseconds: shorter stops may be missed.
+pub const STOP_EVERY_NS: u64 = 20_000_000;
+/// Those that have stopped only now are not looked at: they may go on at any moment.
+pub const STOP_LEAST_NS: u64 = 200_000;
 /// Most addresses of a stack.
 pub const MAX_FRAMES: usize = 256;
 
@@ -128,6 +133,8 @@ pub enum SampleRecord<'a> {
     },
     /// A thread got a processor, or lost it.
     Switch(Switch),
+    /// A thread that has no processor, because it wants none.
+    Stop(Stop),
     /// The kernel had no room for records.
     Lost {
         /// When that was told, in nanoseconds.
@@ -137,6 +144,15 @@ pub enum SampleRecord<'a> {
     },
     /// From now on there are no samples: they would have cost too much.
     Closed(Closed),
+}
+
+/// A thread that has no processor, because it wants none: it was looked at once since it gave the last one away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    /// When it was looked at, and where it was.
+    pub sample: Sample,
+    /// The number of the system call that it is in; `None`: it is in none (it waits for a page of memory).
+    pub call: Option<u32>,
 }
 
 /// A thread got a processor, or lost it.
@@ -217,6 +233,10 @@ const KIND_EXEC: u8 = 5;
 const KIND_SWITCH: u8 = 6;
 const KIND_LOST: u8 = 7;
 const KIND_CLOSED: u8 = 8;
+const KIND_STOP: u8 = 9;
+
+/// The number of no system call.
+const NO_CALL: u64 = u64::MAX;
 
 /// Flags of a header.
 const HAS_TSC: u32 = 1;

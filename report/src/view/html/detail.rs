@@ -90,7 +90,11 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
     if let Some(excerpt) = source::excerpt(region, &page.report.regions, &page.sources) {
         put("source", excerpt);
     }
-    if let Some(hot) = hot(context, row) {
+    let sampled = sampled(context, row);
+    if let Some(uneven) = sampled.as_ref().and_then(|s| slow(region, s)) {
+        put("slow", uneven);
+    }
+    if let Some(hot) = sampled.as_ref().and_then(|s| hot(context, s)) {
         put("hot", hot);
     }
     let code = row.sites.iter().find_map(|s| {
@@ -140,15 +144,40 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
     value
 }
 
-/// The lines that samples of its work are in; `None`: none has enough of them.
-fn hot(context: &Context<'_>, row: &Row<'_>) -> Option<Value> {
-    let page = context.page;
-    let sampled = page.report.sampled.as_ref()?;
+/// What samples tell of a row's regions.
+fn sampled(context: &Context<'_>, row: &Row<'_>) -> Option<SampledWork> {
+    let sampled = context.page.report.sampled.as_ref()?;
     let is_its = |region: Option<u32>| row.sites.iter().any(|s| Some(s.id) == region);
     let mut all = SampledWork::default();
     for one in sampled.regions.iter().filter(|one| is_its(one.region)) {
         all.absorb(one);
     }
+    Some(all)
+}
+
+/// Its slow units against fast ones, by line; `None`: they are even.
+fn slow(region: &Region, all: &SampledWork) -> Option<Value> {
+    let uneven = all.uneven.as_ref()?;
+    let noun = words::uneven::noun(region.construct?);
+    let told = words::uneven::reason(uneven, noun);
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let lines = uneven.lines.iter().take(HOT).map(|l| {
+        json!([
+            format!("{}:{}", base(&l.file), l.line),
+            short(l.time.slow_s),
+            short(l.time.fast_s)
+        ])
+    });
+    Some(json!({
+        "noun": noun, "meant": words::uneven::meant(uneven), "told": told,
+        "times": [short(uneven.slow_s), short(uneven.fast_s)],
+        "lines": lines.collect::<Vec<_>>(),
+    }))
+}
+
+/// The lines that samples of its work are in; `None`: none has enough of them.
+fn hot(context: &Context<'_>, all: &SampledWork) -> Option<Value> {
+    let page = context.page;
     let lines = all.lines.iter().filter(|l| l.samples >= LEAST_SAMPLES);
     let lines: Vec<Value> = lines
         .take(HOT)

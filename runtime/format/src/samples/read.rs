@@ -116,6 +116,18 @@ fn read(body: &[u8]) -> Option<Known<'_>> {
     let small = |n: usize| u32::try_from(at(n)).ok();
     let exactly = |n: usize| (words == n).then_some(());
     let at_least = |n: usize| (words >= n).then_some(());
+    // Addresses from some word on.
+    let stack = |from: usize| {
+        at_least(from + 1)?;
+        (words - from <= MAX_FRAMES).then_some(())?;
+        Some(Sample {
+            raw_ns: at(0),
+            pid: small(1)?,
+            tid: of,
+            addresses: (from..words).map(at).collect(),
+            is_whole: flags & IS_WHOLE != 0,
+        })
+    };
     Some(Known::Record(match kind {
         KIND_CLOCK => {
             exactly(2)?;
@@ -124,17 +136,14 @@ fn read(body: &[u8]) -> Option<Known<'_>> {
                 raw_ns: at(1),
             })
         }
-        KIND_SAMPLE => {
-            at_least(3)?;
-            (words - 2 <= MAX_FRAMES).then_some(())?;
-            SampleRecord::Sample(Sample {
-                raw_ns: at(0),
-                pid: small(1)?,
-                tid: of,
-                addresses: (2..words).map(at).collect(),
-                is_whole: flags & IS_WHOLE != 0,
-            })
-        }
+        KIND_SAMPLE => SampleRecord::Sample(stack(2)?),
+        KIND_STOP => SampleRecord::Stop(Stop {
+            sample: stack(3)?,
+            call: match at(2) {
+                NO_CALL => None,
+                call => Some(u32::try_from(call).ok()?),
+            },
+        }),
         KIND_MAPPING => {
             at_least(4)?;
             let path = &body[40..];

@@ -26,6 +26,16 @@ fn all() -> Vec<SampleRecord<'static>> {
             path,
         })
     };
+    let stop = |call| {
+        let sample = Sample {
+            raw_ns: 4,
+            pid: 7,
+            tid: 8,
+            addresses: vec![1, 2],
+            is_whole: true,
+        };
+        SampleRecord::Stop(Stop { sample, call })
+    };
     vec![
         SampleRecord::Clock(TscPair {
             tsc: u64::MAX,
@@ -45,6 +55,8 @@ fn all() -> Vec<SampleRecord<'static>> {
             addresses: vec![1, 2, 3],
             is_whole: true,
         }),
+        stop(Some(35)),
+        stop(None),
         mapping(b"/a"),
         mapping(b"/1234567"),
         mapping(b"/12345678"),

@@ -16,18 +16,10 @@ pub fn encode_header(header: &SamplesHeader, out: &mut Vec<u8>) {
 pub fn encode_record(record: &SampleRecord<'_>, out: &mut Vec<u8>) {
     match record {
         SampleRecord::Clock(pair) => put(out, (KIND_CLOCK, 0), 0, &[pair.tsc, pair.raw_ns], &[]),
-        SampleRecord::Sample(s) => {
-            let kept = &s.addresses[..s.addresses.len().min(MAX_FRAMES)];
-            let is_whole = s.is_whole && kept.len() == s.addresses.len();
-            let mut words = vec![s.raw_ns, u64::from(s.pid)];
-            words.extend_from_slice(kept);
-            put(
-                out,
-                (KIND_SAMPLE, flag(is_whole, IS_WHOLE)),
-                s.tid,
-                &words,
-                &[],
-            );
+        SampleRecord::Sample(s) => stack(out, KIND_SAMPLE, s, &[]),
+        SampleRecord::Stop(stop) => {
+            let call = stop.call.map_or(NO_CALL, u64::from);
+            stack(out, KIND_STOP, &stop.sample, &[call]);
         }
         SampleRecord::Mapping(m) => {
             let path = &m.path[..m.path.len().min(MAX_PATH)];
@@ -66,6 +58,13 @@ pub fn encode_record(record: &SampleRecord<'_>, out: &mut Vec<u8>) {
             put(out, (KIND_CLOSED, because), 0, &[c.raw_ns, c.amount], &[]);
         }
     }
+}
+
+fn stack(out: &mut Vec<u8>, kind: u8, s: &Sample, before: &[u64]) {
+    let kept = &s.addresses[..s.addresses.len().min(MAX_FRAMES)];
+    let is_whole = s.is_whole && kept.len() == s.addresses.len();
+    let words = [&[s.raw_ns, u64::from(s.pid)], before, kept].concat();
+    put(out, (kind, flag(is_whole, IS_WHOLE)), s.tid, &words, &[]);
 }
 
 /// No path in a record is longer; the kernel's are shorter.

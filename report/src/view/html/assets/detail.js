@@ -168,6 +168,12 @@
         h('span', { class: into ? 'inlined' : 'work', style: `width:${(100 * n / r.hot.work).toFixed(2)}%` })),
       text && h('pre', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `Source of ${place}` }, text)))));
 
+  // What slow units do that fast ones don't: mean times of a unit, by line.
+  const slow = r => r.slow && panel(`Slow and fast ${r.slow.noun}`,
+    `${r.slow.meant}, against the others. ${r.slow.told ? `${r.slow.told[0].toUpperCase()}${r.slow.told.slice(1)}.` : 'Why they are slow is not known.'}`,
+    table(['Line', 'Slow', 'Fast'], [['all', ...r.slow.times.map(seconds)], ...r.slow.lines.map(([place, ...s]) => [place, ...s.map(seconds)])],
+      'Mean time of a unit by line'));
+
   const code = r => r.code && panel('Machine code at the site', 'Its first instructions, as they were before it was patched',
     h('pre', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Instructions' }, r.code.join('\n')));
 
@@ -182,7 +188,7 @@
       return true;
     }
     const notes = r.notes.length > 0 && h('div', { class: 'alert' }, h('ul', {}, r.notes.map(note => h('li', {}, note))));
-    const panels = [why, overhead, ranks, threads, hot, source, histogram, scatter, longest, mutex, locks, callers, predicted, events, code];
+    const panels = [why, overhead, ranks, threads, slow, hot, source, histogram, scatter, longest, mutex, locks, callers, predicted, events, code];
     section.replaceChildren(head, facts(r), notes || '', h('div', { class: 'panels' }, panels.map(make => make(r))));
     return true;
   };
