@@ -36,24 +36,35 @@ pub(crate) fn sampled(
             bail!("there are no samples: {reason}");
         }
         let collected = Collected::read(files)?;
-        if collected.is_empty() {
+        let is_attached = files.header.attached_to.is_some();
+        if collected.is_empty() && !is_attached {
             bail!("the program was in no code of its own when it was looked at");
         }
-        if collected.files.iter().any(|file| !file.header.has_tsc) {
+        if !is_attached && collected.files.iter().any(|file| !file.header.has_tsc) {
             bail!("the kernel's clock isn't the time stamp counter, so samples have no region");
         }
         let nothing = SampledPlaces::default();
         let places = files.places.as_ref().unwrap_or(&nothing);
         let timeline = Timeline::new(files, progress)?;
         let mut lines = lines(&timeline, &collected, places, true);
-        let sites = timeline.sites();
+        let sites = match files.header.attached_to {
+            Some(_) => &places.sites,
+            None => timeline.sites(),
+        };
         if let Some(wanted) = wanted {
             choose(&mut lines, sites, wanted)?;
         }
-        let program = &files.header.program;
-        Ok(SampledReport::new(program, sampling, &lines, sites, places))
+        let header = &files.header;
+        Ok(SampledReport::new(header, sampling, &lines, sites, places))
     })
     .with_context(cannot)
+}
+
+/// Whether there are no records of a run, but samples of a process that ran already.
+pub(crate) fn is_attached(input: &Path) -> bool {
+    let run = first_run(input);
+    let header = run.and_then(|run| with_samples(&run, |files| Ok(files.header.attached_to)).ok());
+    header.flatten().is_some()
 }
 
 /// Shows where a program was of which nothing was recorded, as far as samples tell: instead of a report.

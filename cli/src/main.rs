@@ -2,6 +2,7 @@
 #![deny(unsafe_code)] // exceptions are in `input` and `memory`
 
 mod atomic;
+mod attached;
 mod binary;
 mod cache;
 mod commands;

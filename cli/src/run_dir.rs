@@ -21,6 +21,7 @@ use ompfuse_format::samples::Sampling;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -134,6 +135,8 @@ pub(crate) struct About {
     pub(crate) sampling: Option<Sampling>,
     /// The number of threads that was set for it.
     pub(crate) threads: Option<u32>,
+    /// The process, if it ran already.
+    pub(crate) attached_to: Option<u32>,
 }
 
 /// Writes `run.json`, or, as long as the program has not ended, `begun.json`.
@@ -157,7 +160,10 @@ pub(crate) fn write_header(
         kernel: uname.release().to_string_lossy().into_owned(),
         processor: processors::model(),
         cache_bytes: processors::cache_bytes(),
-        environment: openmp_environment(std::env::vars_os(), about.threads),
+        environment: match about.attached_to {
+            None => openmp_environment(std::env::vars_os(), about.threads),
+            Some(pid) => openmp_environment(environment_of(pid).into_iter(), None),
+        },
         events: about.events.clone(),
         region_events: about.region_events.clone(),
         processors: processors::available(),
@@ -174,6 +180,7 @@ pub(crate) fn write_header(
         ended_at_bytes: about.ended_at_bytes,
         fixed_addresses: ended.is_some_and(|e| e.is_steady),
         sampling: about.sampling.clone(),
+        attached_to: about.attached_to,
         modules: program.modules.clone(),
         unpatched: about.unpatched.clone(),
     };
@@ -187,6 +194,17 @@ pub(crate) fn write_header(
     let _ = std::fs::remove_file(begun); // whoever finds both goes by the other
     // On a full disk there is room for one of them.
     written.or_else(|_| atomic::write(&file, &json, 0o600))
+}
+
+/// The variables that a process began with, if it may be asked.
+fn environment_of(pid: u32) -> Vec<(OsString, OsString)> {
+    let bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+    let variables = bytes.split(|b| *b == 0).filter_map(|variable| {
+        let at = variable.iter().position(|b| *b == b'=')?;
+        Some((text(&variable[..at]), text(&variable[at + 1..])))
+    });
+    variables.collect()
 }
 
 /// Logical processors that are online.

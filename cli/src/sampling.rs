@@ -6,8 +6,10 @@
 //! events are closed where there would be too many ([`watch`]). Threads that have stopped are looked at through `/proc` ([`stopped`]).
 
 mod collector;
+mod constructs;
 mod events;
 mod jit;
+mod maps;
 pub(crate) mod places;
 mod rate;
 mod records;
@@ -56,6 +58,24 @@ impl Sampler {
             pid: None,
             pipes: None,
             reason: events::refusal().map(|refusal| refusal.reason),
+        })
+    }
+
+    /// Of a process that runs already.
+    ///
+    /// # Errors
+    /// If the kernel doesn't allow it, or it has ended.
+    pub(crate) fn of_running(rate: u32, run: &Path, pid: u32) -> Result<Sampler> {
+        let limit = Limit::default();
+        let collector = Collector::of_running(pid, rate, run, &limit)?;
+        Ok(Sampler {
+            rate,
+            run: run.to_owned(),
+            limit,
+            collector: Some(collector),
+            pid: Some(pid),
+            pipes: None,
+            reason: None,
         })
     }
 

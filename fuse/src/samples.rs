@@ -10,6 +10,7 @@
 
 mod asleep;
 mod attribute;
+mod by_stack;
 mod collected;
 mod functions;
 mod memory;
@@ -21,9 +22,10 @@ mod tests;
 mod uneven;
 mod units;
 
-pub use crate::run::places::{Code, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
+pub use crate::run::places::{Code, Mark, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
 pub use asleep::{Asleep, AsleepAt, StopPlace};
 pub use attribute::{Lines, lines};
+pub use by_stack::{LastSeen, ThreadLines};
 pub use collected::{
     Away, Callers, CodeAt, Collected, OfFile, SampleAt, StopAt, UnreadableSamples,
 };

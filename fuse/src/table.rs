@@ -14,7 +14,7 @@ pub(crate) use self::parquet::ParquetRows;
 
 use crate::label::{LabelHash, LabelId, Labels};
 use ompfuse_format::Construct;
-use ompfuse_format::site::{HexAddress, Source};
+use ompfuse_format::site::{HexAddress, SiteInfo, Source};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
@@ -41,6 +41,20 @@ pub struct Site {
 }
 
 impl Site {
+    /// A place in a module.
+    pub fn of(module: String, info: &SiteInfo) -> Site {
+        Site {
+            name: info.address.to_string(),
+            module,
+            id: Some(info.id),
+            address: Some(info.address),
+            construct: Some(info.construct),
+            function: info.function.as_deref().map(str::to_owned),
+            source: info.source.clone(),
+            detail: info.detail.as_deref().map(str::to_owned),
+        }
+    }
+
     /// A site of which only the name is known.
     pub fn named(name: impl Into<String>) -> Site {
         Site {

@@ -2,9 +2,12 @@
 
 pub use crate::model::sampled::{Callee, LEAST, SampledFunction, SampledLine};
 use ompfuse_format::Construct;
+use ompfuse_format::run::RunHeader;
 use ompfuse_format::samples::{ClosedAt, Sampling};
 use ompfuse_fuse::names::readable;
-use ompfuse_fuse::samples::{Asleep, Lines, RegionLines, SampledPlace, SampledPlaces, Uneven};
+use ompfuse_fuse::samples::{
+    Asleep, Lines, RegionLines, SampledPlace, SampledPlaces, StopPlace, ThreadLines, Uneven,
+};
 use ompfuse_fuse::table::Site;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -35,6 +38,63 @@ pub struct SampledReport {
     pub unrecorded: u64,
     /// Regions, those with most samples first.
     pub regions: Vec<SampledRegion>,
+    /// Of a process that ran already, of which there are no records: stacks tell regions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<SampledProcess>,
+}
+
+/// A process that ran already when it was looked at.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SampledProcess {
+    /// Its number.
+    pub pid: u32,
+    /// For how long it was looked at, in seconds.
+    pub seconds: f64,
+    /// Its threads, the one that computed most first.
+    pub threads: Vec<SampledThread>,
+}
+
+/// What a thread did while it was looked at. Times are in seconds; those with a processor are estimates, as samples are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SampledThread {
+    /// Kernel's thread number.
+    pub tid: u32,
+    /// In the program's code and that of its libraries.
+    pub work_s: f64,
+    /// In the OpenMP runtime, for a construct.
+    pub runtime_s: f64,
+    /// Without processor: it waited in the runtime for a construct.
+    pub waits_s: f64,
+    /// Without processor: its own code slept or waited.
+    pub asleep_s: f64,
+    /// In the runtime, with a processor or without, for no construct: it had nothing to do.
+    pub idle_s: f64,
+    /// Without processor, and nobody has seen where.
+    pub unseen_s: f64,
+    /// What it did when it was looked at last; absent if nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<SampledLast>,
+}
+
+/// What a thread did when it was looked at last.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SampledLast {
+    /// The construct, in words: `barrier solve.c:70`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub construct: Option<String>,
+    /// It was in the OpenMP runtime, or in the library that the construct is a call of.
+    pub is_runtime: bool,
+    /// It had no processor, for so many seconds then; absent if it had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub away_s: Option<f64>,
+    /// It had none when it was looked at first: it may have been so for longer.
+    pub is_from_begin: bool,
+    /// Where.
+    #[serde(flatten)]
+    pub at: StopPlace,
 }
 
 /// The samples of a region, or of the code outside of constructs.
@@ -67,6 +127,9 @@ pub struct SampledRegion {
     pub recording: u64,
     /// So near to a begin or end that they may be of another region; they are in no other sum.
     pub uncertain: u64,
+    /// Where there are no records: time that threads waited in the OpenMP runtime without processor, in seconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub waits_s: f64,
     /// Samples of the work whose callers are known up to the region's begin.
     pub whole: u64,
     /// Functions with at least [`LEAST`] samples of the work, with what they call, the hottest first.
@@ -81,10 +144,18 @@ pub struct SampledRegion {
     pub asleep: Option<Asleep>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands on a reference"
+)]
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
+}
+
 impl SampledReport {
     /// `sites`: those of the run.
     pub fn new(
-        program: &str,
+        header: &RunHeader,
         sampling: &Sampling,
         lines: &Lines,
         sites: &[Site],
@@ -99,20 +170,66 @@ impl SampledReport {
                 row.add_uneven(uneven);
             }
         }
+        let period_ns = 1_000_000_000 / u64::from(sampling.rate.max(1));
         let mut regions: Vec<SampledRegion> = rows.into_values().map(Row::finish).collect();
         regions.sort_by_key(|r| std::cmp::Reverse(r.samples)); // stable: else by place
         SampledReport {
-            program: program.to_owned(),
+            program: header.program.clone(),
             rate: sampling.rate,
-            period_ns: 1_000_000_000 / u64::from(sampling.rate.max(1)),
+            period_ns,
             samples: sampling.samples,
             lost: sampling.lost,
             closed: sampling.closed,
             idle: lines.idle,
             unrecorded: lines.unrecorded,
+            process: header.attached_to.map(|pid| SampledProcess {
+                pid,
+                seconds: header.duration_s,
+                threads: threads(lines, sites, period_ns),
+            }),
             regions,
         }
     }
+}
+
+fn threads(lines: &Lines, sites: &[Site], period_ns: u64) -> Vec<SampledThread> {
+    const NS: f64 = 1e-9;
+    let of = |thread: &ThreadLines| {
+        let sampled = |samples: u64| samples as f64 * period_ns as f64 * NS;
+        let site = |at: u32| sites.get(at as usize).map(name);
+        SampledThread {
+            tid: thread.tid,
+            work_s: sampled(thread.work),
+            runtime_s: sampled(thread.runtime),
+            waits_s: thread.waits_ns as f64 * NS,
+            asleep_s: thread.asleep_ns as f64 * NS,
+            idle_s: sampled(thread.idle) + thread.idle_ns as f64 * NS,
+            unseen_s: thread.unseen_ns as f64 * NS,
+            last: thread.last.as_ref().map(|last| SampledLast {
+                construct: last.site.and_then(site),
+                is_runtime: last.is_runtime,
+                away_s: last.away_ns.map(|ns| ns as f64 * NS),
+                is_from_begin: last.is_from_begin,
+                at: last.at.clone(),
+            }),
+        }
+    };
+    let mut threads: Vec<SampledThread> = lines.threads.iter().map(of).collect();
+    threads.sort_by(|a, b| b.work_s.total_cmp(&a.work_s).then(a.tid.cmp(&b.tid)));
+    threads
+}
+
+/// A construct in words.
+fn name(site: &Site) -> String {
+    let construct = site.construct.map_or("construct", Construct::name);
+    match &site.source {
+        Some(source) => format!("{construct} {}:{}", base(&source.file), source.line),
+        None => format!("{construct} {}", site.name),
+    }
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Copies of a place in the source are one region.
@@ -156,8 +273,10 @@ impl Row {
             whole,
             lines,
             functions,
+            waits_ns,
             asleep,
         } = more;
+        region.waits_s += *waits_ns as f64 * 1e-9;
         if let Some(asleep) = asleep {
             region.asleep.get_or_insert_default().absorb(asleep);
         }

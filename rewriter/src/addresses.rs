@@ -1,5 +1,6 @@
 //! What addresses are: functions and source lines of code that may have no part in OpenMP, as the callers of regions.
 
+use crate::callers::CallerRules;
 use crate::debug::{self, DebugFiles};
 use crate::members::members;
 use crate::scan::source::{AllSections, Lines};
@@ -59,6 +60,8 @@ pub struct CodePlace {
     pub is_added: bool,
     /// Its link-time address, where the file has one for it.
     pub address: Option<u64>,
+    /// That of the function's begin, by symbols, or else by unwind information. Of a part that was moved away it is the function's.
+    pub begin: Option<u64>,
 }
 
 /// Names instructions, which are given by where they are in the file, in their order.
@@ -80,11 +83,21 @@ pub fn places(bytes: &[u8], files: DebugFiles<'_>, offsets: &[u64]) -> Vec<CodeP
         };
         file.segments().find_map(at)
     };
+    let unwound = CallerRules::read(bytes);
+    let begin = |address: u64| {
+        let Some(function) = covering(&functions, address) else {
+            return unwound.as_ref()?.begin(address);
+        };
+        let whole = function.name.strip_suffix(".cold");
+        let whole = whole.and_then(|whole| functions.iter().find(|f| f.name == whole));
+        Some(whole.unwrap_or(function).begin)
+    };
     let name = |&offset: &u64| {
         let Some(address) = address(offset) else {
             return CodePlace::default();
         };
         CodePlace {
+            begin: begin(address),
             function: covering(&functions, address).map(|f| f.name.to_owned()),
             frames: lines.frames(address),
             is_added: added.as_ref().is_some_and(|added| added.contains(&address)),

@@ -117,6 +117,16 @@ impl CallerRules {
     }
 }
 
+impl CallerRules {
+    /// Where the function at a link-time address begins, as far as unwind information tells.
+    pub(crate) fn begin(&self, address: u64) -> Option<u64> {
+        let behind = self.entries.partition_point(|(begin, _)| *begin <= address);
+        self.entries
+            .get(behind.checked_sub(1)?)
+            .map(|(begin, _)| *begin)
+    }
+}
+
 fn caller(row: &Row, address: u64) -> Option<CallerRule> {
     let rule = |register| row.registers.iter().find(|(r, _)| *r == register);
     match rule(RA) {

@@ -1,5 +1,6 @@
 //! `ompfuse profile`.
 
+use crate::attached;
 use crate::launch::Stdout;
 use crate::load::{self, PROFILE_NAME};
 use crate::output::Usage;
@@ -41,6 +42,12 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<u8> {
     args.quiet.apply();
+    if let Some(pid) = args.recording.pid() {
+        let run = attached::record(pid, &args.recording)?;
+        super::report::hand_over_sampled(&run, &args.how, args.report.as_deref())?;
+        output::remark(format_args!("samples are in {}", run.display()));
+        return Ok(0);
+    }
     if let Some((command, selection)) = args.recording.dry_run() {
         return super::patch::dry_run(command, selection, args.how.format()).map(|()| 0);
     }

@@ -1,5 +1,6 @@
 //! `ompfuse record`.
 
+use crate::attached;
 use crate::launch::Stdout;
 use crate::lines;
 use crate::load;
@@ -35,6 +36,11 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<u8> {
     args.quiet.apply();
+    if let Some(pid) = args.recording.pid() {
+        let run = attached::record(pid, &args.recording)?;
+        output::remark(format_args!("samples are in {}", run.display()));
+        return Ok(0);
+    }
     if let Some((command, selection)) = args.recording.dry_run() {
         return super::patch::dry_run(command, selection, &args.output).map(|()| 0);
     }

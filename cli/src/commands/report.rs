@@ -18,6 +18,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ompfuse_format::site::SiteInfo;
 use ompfuse_fuse::Summary;
 use ompfuse_fuse::names::Place;
+use ompfuse_progress::Progress;
 use ompfuse_report::view::growth::GrowthJson;
 use ompfuse_report::view::text::{Section, Sections};
 use ompfuse_report::view::{self, documents, json, text};
@@ -206,6 +207,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(wanted) = &args.lines {
         return lines(inputs, wanted.as_ref(), args);
     }
+    if let [input] = inputs
+        && lines::is_attached(input)
+    {
+        return lines(inputs, None, args);
+    }
     if let Some(interval) = &args.interval {
         return over_time(inputs, interval, args);
     }
@@ -291,6 +297,23 @@ fn lines(inputs: &[PathBuf], wanted: Option<&Selector>, args: &Args) -> Result<(
     }
     let options = args.report.options(Some(Stream::Output));
     args.pager.print(&view::sampled::text(&report, options))
+}
+
+/// The report of a process that ran already.
+pub(super) fn hand_over_sampled(run: &Path, args: &ReportArgs, file: Option<&Path>) -> Result<()> {
+    let report = lines::sampled(run, None, Progress::default())?;
+    let text = |stream| view::sampled::text(&report, args.options(stream));
+    match file {
+        Some(file) => {
+            let text = match args.is_json() {
+                true => serde_json::to_string_pretty(&report)? + "\n",
+                false => text(None),
+            };
+            atomic::write(file, text.as_bytes(), 0o644)
+        }
+        None if args.is_json() => output::print_json(&report),
+        None => output::print(&text(Some(Stream::Output))),
+    }
 }
 
 /// Reports how a run goes on over time.

@@ -3,8 +3,9 @@
 use super::job::{self, Job};
 use super::threads::{self, ThreadList};
 use super::window::WindowArgs;
+use crate::debug::DebugArgs;
 use crate::event_sets::SetArgs;
-use crate::run_dir::{Output, OutputParser};
+use crate::run_dir::{self, Output, OutputParser};
 use crate::sampling::Rate;
 use crate::select::SelectArgs;
 use crate::simulate::SimulateArgs;
@@ -115,10 +116,51 @@ pub(crate) struct RecordingArgs {
     /// Only show what would be patched, and why the rest would not; run and write nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Look at a process that runs already, until it ends, --for is over, or Ctrl-C: by samples only
+    ///
+    /// The process is not stopped, and nothing of it is changed. Its regions are known from its threads' stacks, so there are shares, and
+    /// no executions or units.
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "events", "region_events", "threads", "rotate", "multiplex", "control", "sample", "throttle", "min_duration", "summary", "dry_run", "delay", "start_paused"])]
+    pub(super) pid: Option<u32>,
     /// The program and its arguments
     // No values with hyphens: an option with a typo would be the program. Behind the program's name they are its own.
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    #[arg(
+        required_unless_present = "pid",
+        trailing_var_arg = true,
+        value_name = "CMD"
+    )]
     pub(super) command: Vec<OsString>,
+}
+
+/// Of a process that runs already.
+impl RecordingArgs {
+    /// Its number, if one is meant.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    pub(crate) fn sampling(&self) -> Rate {
+        self.sampling
+    }
+
+    /// How long it is looked at, in nanoseconds.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.window.length()
+    }
+
+    pub(crate) fn debug(&self) -> &DebugArgs {
+        &self.selection.debug
+    }
+
+    /// The folder for the run, and whether it was made for that.
+    ///
+    /// # Errors
+    /// If it can't be made.
+    pub(crate) fn output_folder(&self) -> anyhow::Result<(PathBuf, bool)> {
+        let wanted = self.output.as_ref().map(|o| o.folder.as_path());
+        let is_new = wanted.is_none_or(|folder| !folder.exists());
+        Ok((run_dir::make_output(wanted)?, is_new))
+    }
 }
 
 impl RecordingArgs {

@@ -18,7 +18,8 @@ use crate::output::{self, note, remark, say};
 use crate::program::{self, Prepared};
 use crate::run_dir::{self, About, NUM_THREADS, Processes, Program};
 use crate::running::{Reload, held};
-use crate::sampling::{Rate, Sampler, places};
+use crate::sampling::places::{self, Names};
+use crate::sampling::{Rate, Sampler};
 use crate::simulate::{Simulated, Simulator};
 use anyhow::Result;
 use ompfuse_format::coverage::Coverage;
@@ -188,7 +189,14 @@ impl Recorder<'_> {
             ));
         }
         if about.sampling.as_ref().is_some_and(|s| s.samples > 0)
-            && let Err(error) = places::name(&path, &self.program.modules, self.debug)
+            && let Err(error) = places::name(
+                &path,
+                Names {
+                    modules: &self.program.modules,
+                    debug: self.debug,
+                    program: None,
+                },
+            )
         {
             note(format_args!(
                 "samples have no names: {}",

@@ -27,6 +27,11 @@ pub(crate) struct WindowArgs {
 }
 
 impl WindowArgs {
+    /// For how many nanoseconds.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.length
+    }
+
     /// The options as they were given, for messages.
     fn options(&self) -> String {
         let time = |ns: u64| format!("{:?}", Duration::from_nanos(ns));

@@ -1,15 +1,16 @@
 //! The thread that empties the rings into a file.
 
-use super::events::Rings;
+use super::events::{Rings, threads};
 use super::has_tsc;
+use super::maps;
 use super::records::{self, Looked, Met};
 use super::stacks::Stacks;
 use super::stopped::Stopped;
 use super::watch::{Verdict, Watch};
 use anyhow::{Context, Result, anyhow};
 use ompfuse_format::samples::{
-    Closed, ClosedAt, STOP_EVERY_NS, SampleRecord, SamplesHeader, Sampling, Stop, TooMuch, TscPair,
-    encode_header, encode_record, samples_file, tsc,
+    Closed, ClosedAt, STOP_EVERY_NS, SampleRecord, SamplesHeader, Sampling, Stop, Switch, TooMuch,
+    TscPair, encode_header, encode_record, samples_file, tsc,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
@@ -51,14 +52,28 @@ impl Limit {
 impl Collector {
     /// Looks at a process from the next program on that it executes. `run`: the folder for the file.
     pub(super) fn start(pid: u32, rate: u32, run: &Path, limit: &Limit) -> Result<Collector> {
-        let rings = Rings::open(pid, rate)?;
-        let header = SamplesHeader {
-            pid,
-            period_ns: 1_000_000_000 / u64::from(rate),
-            has_tsc: has_tsc(),
-        };
+        let work = Work::new(Rings::open(pid, rate)?, header(pid, rate), run)?;
+        Collector::go(work, limit)
+    }
+
+    /// Looks at a process that runs already.
+    pub(super) fn of_running(pid: u32, rate: u32, run: &Path, limit: &Limit) -> Result<Collector> {
+        let mut work = Work::new(Rings::of_running(pid, rate)?, header(pid, rate), run)?;
+        let mapped =
+            std::fs::read(format!("/proc/{pid}/maps")).context("its memory isn't known")?;
+        for mapping in maps::code(&mapped, pid, work.begun_ns) {
+            let record = SampleRecord::Mapping(mapping);
+            work.stacks.note(&record);
+            encode_record(&record, &mut work.bytes);
+        }
+        for tid in threads(pid) {
+            work.stopped.begin((pid, tid), work.begun_ns);
+        }
+        Collector::go(work, limit)
+    }
+
+    fn go(mut work: Work, limit: &Limit) -> Result<Collector> {
         let ended = Arc::new(AtomicBool::new(false));
-        let mut work = Work::new(rings, header, run)?;
         let told = (Arc::clone(&ended), limit.clone());
         let thread = std::thread::Builder::new().name("samples".to_owned());
         let thread = thread.spawn(move || work.go_on(&told.0, &told.1));
@@ -74,6 +89,14 @@ impl Collector {
         self.thread.thread().unpark();
         let done = self.thread.join();
         done.unwrap_or_else(|_| Err(anyhow!("the thread that collects samples has failed")))
+    }
+}
+
+fn header(pid: u32, rate: u32) -> SamplesHeader {
+    SamplesHeader {
+        pid,
+        period_ns: 1_000_000_000 / u64::from(rate),
+        has_tsc: has_tsc(),
     }
 }
 
@@ -115,6 +138,7 @@ impl Work {
         loop {
             let is_last = ended.load(Ordering::Relaxed);
             self.drain();
+            self.rings.follow();
             if self.clocks_ns.saturating_add(CLOCKS_NS) <= raw_ns() || is_last {
                 self.read_clocks();
             }
@@ -184,9 +208,19 @@ impl Work {
         if done.closed.is_some() {
             return;
         }
-        let raw_ns = raw_ns();
+        let (raw_ns, begun_ns) = (raw_ns(), self.begun_ns);
         stopped.look(raw_ns, &mut |stop| {
             let (pid, tid) = stop.thread;
+            if stop.is_old {
+                let switch = Switch {
+                    raw_ns: begun_ns,
+                    pid,
+                    tid,
+                    is_out: true,
+                    is_preempted: false,
+                };
+                encode_record(&SampleRecord::Switch(switch), bytes);
+            }
             let sample = stacks.sample(&Looked {
                 raw_ns,
                 pid,

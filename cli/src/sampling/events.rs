@@ -7,6 +7,7 @@ use ompfuse_format::refused::{self, EACCES, EPERM, Guard, PARANOID_FILE, STATUS_
 use perf_rings::events::Software;
 use perf_rings::{Builder, Clock, SampleFlag, Sampler};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::collections::BTreeSet;
 use std::io;
 
 /// Bytes of a page.
@@ -17,6 +18,10 @@ const PAGES: [usize; 4] = [64, 32, 16, 8];
 // errno values of perf_event_open(2).
 const ENODEV: i32 = 19;
 const EINVAL: i32 = 22;
+const ESRCH: i32 = 3;
+
+/// Files beside events, for what begins later.
+const SPARE_FILES: u64 = 64;
 
 /// Why the kernel allows no samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +89,25 @@ fn sampled(rate: u32) -> Builder<'static> {
 
 /// The events of a process.
 pub(super) struct Rings {
-    rings: Vec<Sampler>,
+    rings: Vec<Ring>,
+    /// Of a process that ran already.
+    running: Option<Running>,
     /// Dropped after the events.
     _files: Files,
+}
+
+/// A ring of a processor, or of a thread.
+struct Ring {
+    thread: Option<u32>,
+    sampler: Sampler,
+}
+
+/// A process that ran already: its threads are asked for again and again.
+struct Running {
+    pid: u32,
+    rate: u32,
+    /// Pages of a thread's ring.
+    pages: usize,
 }
 
 impl Rings {
@@ -99,10 +120,76 @@ impl Rings {
         if rings.is_empty() {
             bail!("no processor has the event");
         }
+        let of_processor = |sampler| Ring {
+            thread: None,
+            sampler,
+        };
         Ok(Rings {
-            rings,
+            rings: rings.into_iter().map(of_processor).collect(),
+            running: None,
             _files: files,
         })
+    }
+
+    /// Opens one on each thread of a process that runs already. (Inherited events would need a ring for each thread and processor.)
+    pub(super) fn of_running(pid: u32, rate: u32) -> Result<Rings> {
+        let threads = threads(pid);
+        let mut rings = Rings {
+            rings: vec![],
+            running: None,
+            _files: Files::room_for(2 * threads.len() as u64 + SPARE_FILES),
+        };
+        let mut error = None;
+        for pages in PAGES {
+            rings.rings.clear();
+            match threads
+                .iter()
+                .try_for_each(|&tid| rings.add(tid, rate, pages))
+            {
+                Ok(()) if rings.rings.is_empty() => bail!("it has ended"),
+                Ok(()) => {
+                    rings.running = Some(Running { pid, rate, pages });
+                    return Ok(rings);
+                }
+                Err(e) => error = Some(e),
+            }
+        }
+        Err(error.unwrap_or_else(|| anyhow::anyhow!("no size of rings was tried")))
+    }
+
+    /// A thread's ring; none if it has ended.
+    fn add(&mut self, tid: u32, rate: u32, pages: usize) -> Result<()> {
+        let mut event = sampled(rate);
+        event.inherit(false).enable_on_exec(false).enabled(true);
+        with_stack(&mut event, pages, rate);
+        let tid = i32::try_from(tid).context("no thread has this number")?;
+        let counter = match event.observe_pid(tid).any_cpu().build() {
+            Ok(counter) => counter,
+            Err(e) if e.raw_os_error() == Some(ESRCH) => return Ok(()),
+            Err(e) => bail!("{}", explain(&e).reason),
+        };
+        let sampler = counter.sampled(pages * PAGE);
+        self.rings.push(Ring {
+            thread: Some(tid.cast_unsigned()),
+            sampler: sampler.map_err(|e| unmapped(&e, pages, "thread"))?,
+        });
+        Ok(())
+    }
+
+    /// Looks for threads that have begun, and forgets those that have ended. Of a process that was started there is nothing to do.
+    pub(super) fn follow(&mut self) {
+        let Some(Running { pid, rate, pages }) = self.running else {
+            return;
+        };
+        let now = threads(pid);
+        self.rings
+            .retain(|r| r.thread.is_some_and(|t| now.contains(&t)));
+        let is_new = |tid: &u32| !self.rings.iter().any(|r| r.thread == Some(*tid));
+        let new: Vec<u32> = now.iter().copied().filter(is_new).collect();
+        for tid in new {
+            // Who can't have one more is told by the number of threads that have samples.
+            let _ = self.add(tid, rate, pages);
+        }
     }
 
     /// Hands on what is in the rings: kind, flags and body of each record.
@@ -110,7 +197,7 @@ impl Rings {
         for ring in &mut self.rings {
             // What comes meanwhile has its turn the next time: else this could go on for ever.
             for _ in 0..MOST {
-                let Some(record) = ring.next_record() else {
+                let Some(record) = ring.sampler.next_record() else {
                     break;
                 };
                 each(record.ty(), record.misc(), &record.to_contiguous());
@@ -120,7 +207,10 @@ impl Rings {
 
     /// Events that the kernel has for each thread.
     pub(super) fn for_each_thread(&self) -> u64 {
-        self.rings.len() as u64
+        match self.running {
+            Some(_) => 1,
+            None => self.rings.len() as u64,
+        }
     }
 
     /// The kernel tells nothing any more.
@@ -138,20 +228,43 @@ fn ring_each(processors: &[usize], pid: i32, rate: u32) -> Result<Vec<Sampler>> 
     let mut error = None;
     for pages in PAGES {
         let mut event = event.clone();
-        let stack = stack_bytes(pages * PAGE, rate);
-        if stack > 0 {
-            // Three registers are enough to follow frames.
-            event
-                .sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER)
-                .sample_regs_user(REGISTERS)
-                .sample_stack_user(stack as u32);
-        }
+        with_stack(&mut event, pages, rate);
         match with_pages(processors, pid, &event, pages) {
             Ok(rings) => return Ok(rings),
             Err(e) => error = Some(e),
         }
     }
     Err(error.unwrap_or_else(|| anyhow::anyhow!("no size of rings was tried")))
+}
+
+/// As much of the stack as a ring has room for.
+fn with_stack(event: &mut Builder<'static>, pages: usize, rate: u32) {
+    let stack = stack_bytes(pages * PAGE, rate);
+    if stack > 0 {
+        // Three registers are enough to follow frames.
+        event
+            .sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER)
+            .sample_regs_user(REGISTERS)
+            .sample_stack_user(stack as u32);
+    }
+}
+
+/// The threads of a process; none if it has ended.
+pub(super) fn threads(pid: u32) -> BTreeSet<u32> {
+    let listed = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let names = listed.into_iter().flatten().flatten();
+    names
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+fn unmapped(e: &io::Error, pages: usize, each: &str) -> anyhow::Error {
+    match e.raw_os_error() {
+        Some(EPERM | EACCES) => anyhow::anyhow!(
+            "no memory may be locked for {pages} pages on each {each} (other commands use it, or kernel.perf_event_mlock_kb is low)"
+        ),
+        _ => anyhow::anyhow!("no ring could be mapped: {e}"),
+    }
 }
 
 fn with_pages(
@@ -170,13 +283,7 @@ fn with_pages(
             Err(e) => bail!("{}", explain(&e).reason),
         };
         let ring = counter.sampled(pages * PAGE);
-        rings.push(ring.map_err(|e| match e.raw_os_error() {
-            Some(EPERM | EACCES) => anyhow::anyhow!(
-                "no memory may be locked for {pages} pages on each processor (other commands use it, or kernel.perf_event_mlock_kb \
-                     is low)"
-            ),
-            _ => anyhow::Error::new(e).context("no ring could be mapped"),
-        })?);
+        rings.push(ring.map_err(|e| unmapped(&e, pages, "processor"))?);
     }
     Ok(rings)
 }

@@ -1,6 +1,7 @@
 //! Names for samples: after a run the files that code was in are looked at, and what they tell is kept in the run's folder. So reports
 //! need no program or library.
 
+use super::constructs::Constructs;
 use super::jit;
 use crate::atomic;
 use crate::debug::DebugArgs;
@@ -13,7 +14,7 @@ use ompfuse_fuse::RunFiles;
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::samples::{Code, Collected, PLACES_FILE, SampledPlace, SampledPlaces, maker};
 use ompfuse_rewriter::addresses::{self, CodePlace};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syscalls::Sysno;
 
@@ -22,8 +23,18 @@ const RUNTIMES: [&str; 3] = ["libgomp", "libomp", "libiomp5"];
 /// Functions of a runtime that is in the program itself, as their names begin.
 const RUNTIME_FUNCTIONS: [&str; 5] = ["GOMP_", "gomp_", "__kmp", "omp_get_", "omp_set_"];
 
-/// Names what a run's samples have. `modules`: the patched files, whose originals are named.
-pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Result<()> {
+/// Where the names of a run's samples come from.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    /// The patched files, whose originals are named.
+    pub(crate) modules: &'a [RunModule],
+    pub(crate) debug: &'a DebugArgs,
+    /// The program's file, where there are no records: stacks tell constructs.
+    pub(crate) program: Option<&'a str>,
+}
+
+/// Names what a run's samples have.
+pub(crate) fn name(run: &Path, names: Names<'_>) -> Result<()> {
     let mut files = vec![];
     for entry in std::fs::read_dir(run)? {
         let path = entry?.path();
@@ -36,8 +47,7 @@ pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Resu
     let collected = Collected::read(&RunFiles::from_folder(bytes)?)?;
     let mut places = SampledPlaces::default();
     for (path, offsets) in collected.wanted() {
-        let named = of_file(path, &offsets, modules, debug);
-        places.add(path.to_owned(), offsets.into_iter().zip(named));
+        of_file(path, &offsets, names, &mut places);
     }
     if places.objects.is_empty() {
         return Ok(());
@@ -48,26 +58,24 @@ pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Resu
     atomic::write(&run.join(PLACES_FILE), &json, 0o600)
 }
 
-fn of_file(
-    path: &str,
-    offsets: &BTreeSet<u64>,
-    modules: &[RunModule],
-    debug: &DebugArgs,
-) -> Vec<SampledPlace> {
+fn of_file(path: &str, offsets: &BTreeSet<u64>, names: Names<'_>, to: &mut SampledPlaces) {
+    let add = |to: &mut SampledPlaces, named: Vec<SampledPlace>, marks| {
+        to.add(path.to_owned(), offsets.iter().copied().zip(named), marks);
+    };
     if let Some(pid) = maker(path) {
-        return jit::names(pid, offsets, path);
+        return add(to, jit::names(pid, offsets, path), BTreeMap::new());
     }
-    let module = modules.iter().find(|m| m.patched == path);
+    let module = names.modules.iter().find(|m| m.patched == path);
     let file = path.rsplit('/').next().unwrap_or(path);
     let code = match file {
         RUNTIME_LIBRARY | AUDIT_LIBRARY => Code::Recording,
         _ if RUNTIMES.iter().any(|r| file.starts_with(r)) => Code::Runtime,
         _ => Code::User,
     };
-    let object = module.is_none().then(|| path.to_owned());
-    let unnamed = SampledPlace {
+    let is_program = module.is_some() || names.program == Some(path);
+    let mut unnamed = SampledPlace {
         code,
-        object: object.clone(),
+        object: (!is_program).then(|| path.to_owned()),
         ..SampledPlace::default()
     };
     let all: Vec<u64> = offsets.iter().copied().collect();
@@ -77,21 +85,31 @@ fn of_file(
         Code::Runtime | Code::Recording => None,
     };
     let Some(bytes) = bytes else {
-        return vec![unnamed; all.len()];
+        return add(to, vec![unnamed; all.len()], BTreeMap::new());
     };
     let original = module.map_or(path, |m| &m.binary.path);
-    let separate = debug.find(Path::new(original), &bytes);
-    let places = addresses::places(&bytes, separate.files(), &all).into_iter();
+    let separate = names.debug.find(Path::new(original), &bytes);
+    let places = addresses::places(&bytes, separate.files(), &all);
+    let constructs = names
+        .program
+        .and_then(|_| Constructs::read(path, &bytes, &separate));
+    let mut marks = BTreeMap::new();
+    if let Some(mut constructs) = constructs {
+        unnamed.object = None;
+        for (offset, place) in all.iter().zip(&places) {
+            marks.extend(constructs.mark(place, to).map(|mark| (*offset, mark)));
+        }
+    }
     let counted = module.and_then(|m| m.binary.counted.as_ref());
     let is_counted = |place: &CodePlace| {
         let covers = counted.zip(place.address).and_then(|(c, at)| c.covers(at));
         covers == Some(true)
     };
-    let named = places.map(|place| SampledPlace {
+    let named = places.into_iter().map(|place| SampledPlace {
         is_counted: is_counted(&place),
         ..sampled(place, &unnamed)
     });
-    named.collect()
+    add(to, named.collect(), marks);
 }
 
 fn sampled(place: CodePlace, unnamed: &SampledPlace) -> SampledPlace {

@@ -19,7 +19,7 @@ impl Default for Rate {
 
 impl Rate {
     /// Samples a second of a thread's processor time; `None`: there are none.
-    pub(super) fn per_second(self) -> Option<u32> {
+    pub(crate) fn per_second(self) -> Option<u32> {
         self.0
     }
 }

@@ -26,6 +26,8 @@ struct Last {
     raw_ns: u64,
     /// It has stopped, and nobody has looked.
     is_wanted: bool,
+    /// Nobody knows whether it has: it was there before.
+    is_old: bool,
 }
 
 /// The threads of the processes that are sampled.
@@ -39,6 +41,8 @@ pub(super) struct Stopped {
 /// A thread that has stopped.
 pub(super) struct Stop {
     pub(super) thread: Thread,
+    /// It was there before, and had stopped then: no switch tells of it.
+    pub(super) is_old: bool,
     /// The system call; `None`: it is in none.
     pub(super) call: Option<u32>,
     ip: u64,
@@ -64,12 +68,23 @@ impl Stopped {
         let last = Last {
             raw_ns: switch.raw_ns,
             is_wanted: switch.is_out && !switch.is_preempted,
+            is_old: false,
         };
         let known = self.threads.entry((switch.pid, switch.tid));
         let known = known.or_insert(last);
         if known.raw_ns < last.raw_ns {
             *known = last;
         }
+    }
+
+    /// A thread that was there before, and may have stopped.
+    pub(super) fn begin(&mut self, thread: Thread, raw_ns: u64) {
+        let last = Last {
+            raw_ns,
+            is_wanted: true,
+            is_old: true,
+        };
+        self.threads.insert(thread, last);
     }
 
     /// A thread has ended.
@@ -86,7 +101,10 @@ impl Stopped {
         let due = self.threads.iter_mut().filter(|(_, last)| is_due(last));
         for (thread, last) in due.take(MOST) {
             match stop(*thread) {
-                Ok(Some(stop)) => each(&stop),
+                Ok(Some(stop)) => each(&Stop {
+                    is_old: last.is_old,
+                    ..stop
+                }),
                 Ok(None) => {} // it went on, or has ended
                 Err(Refused) => {
                     self.is_refused = true;
@@ -114,6 +132,7 @@ fn stop(thread: Thread) -> Result<Option<Stop>, Refused> {
     let is_same = syscall(thread)?.is_some_and(|after| after == before);
     Ok(is_same.then_some(Stop {
         thread,
+        is_old: false,
         call,
         ip,
         sp,

@@ -1,5 +1,6 @@
 //! What was found out of the addresses of samples when a run ended.
 
+use crate::table::Site;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -69,6 +70,18 @@ pub struct SampledObject {
     pub path: String,
     /// By offset in the file the position in [`SampledPlaces::places`].
     pub offsets: BTreeMap<u64, u32>,
+    /// By offset what a stack with it tells of constructs, where no records do.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<u64, Mark>,
+}
+
+/// What a place in a stack tells of constructs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The construct: position in [`SampledPlaces::sites`].
+    pub site: u32,
+    /// The thread executes its code; else it has called the runtime for it, and is there or in code that the runtime calls.
+    pub is_inside: bool,
 }
 
 /// The places of a run's samples.
@@ -81,11 +94,19 @@ pub struct SampledPlaces {
     /// Names of the system calls that threads had stopped in, by number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub calls: BTreeMap<u32, String>,
+    /// Constructs that stacks were in, where no records tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<Site>,
 }
 
 impl SampledPlaces {
     /// Adds a file, with a place for each offset.
-    pub fn add(&mut self, path: String, places: impl Iterator<Item = (u64, SampledPlace)>) {
+    pub fn add(
+        &mut self,
+        path: String,
+        places: impl Iterator<Item = (u64, SampledPlace)>,
+        marks: BTreeMap<u64, Mark>,
+    ) {
         let known = (0..)
             .zip(&self.places)
             .map(|(at, place)| (place.clone(), at));
@@ -98,6 +119,10 @@ impl SampledPlaces {
             });
             offsets.insert(offset, at);
         }
-        self.objects.push(SampledObject { path, offsets });
+        self.objects.push(SampledObject {
+            path,
+            offsets,
+            marks,
+        });
     }
 }

@@ -43,16 +43,8 @@ impl<'a> SiteBook<'a> {
         let position = &mut self.known[module][site];
         if *position == NONE {
             *position = self.sites.len() as u32;
-            self.sites.push(Site {
-                name: info.address.to_string(),
-                module: module_name(&self.modules[module]).to_owned(),
-                id: Some(info.id),
-                address: Some(info.address),
-                construct: Some(info.construct),
-                function: info.function.as_deref().map(str::to_owned),
-                source: info.source.clone(),
-                detail: info.detail.as_deref().map(str::to_owned),
-            });
+            let module = module_name(&self.modules[module]).to_owned();
+            self.sites.push(Site::of(module, info));
         }
         Some((*position, self.tag[module] | info.address.0))
     }

@@ -166,7 +166,7 @@ impl Stops {
     }
 }
 
-fn stop_place(((place, _), call): StopKey, places: &SampledPlaces) -> StopPlace {
+pub(super) fn stop_place(((place, _), call): StopKey, places: &SampledPlaces) -> StopPlace {
     let at = place.and_then(|p| places.places.get(p as usize));
     let at = at.cloned().unwrap_or_default();
     let number = |call: u32| {

@@ -1,12 +1,13 @@
 //! Samples to what their threads did then.
 
 use super::asleep::StopKey;
+use super::by_stack::ThreadLines;
 use super::collected::{Away, Callers, CodeAt, Collected, OfFile, SampleAt};
 use super::functions::Functions;
 use super::region::{OfRegion, RegionLines, Work};
 use super::uneven::{Names, Uneven, uneven};
 use super::units::{UnitKey, Units};
-use crate::run::places::{Code, SampledPlace, SampledPlaces};
+use crate::run::places::{Code, Mark, SampledObject, SampledPlace, SampledPlaces};
 use crate::run::timeline::{Doing, Lane, Span, Step, Timeline};
 use ompfuse_format::Construct;
 use std::cmp::Reverse;
@@ -31,19 +32,21 @@ pub struct Lines {
     pub unrecorded: u64,
     /// By site: slow units against fast ones, where units are uneven and it was asked for.
     pub uneven: BTreeMap<u32, Uneven>,
+    /// Where there are no records: the threads.
+    pub threads: Vec<ThreadLines>,
 }
 
 /// Sums under construction.
-struct Sums<'p> {
-    places: &'p SampledPlaces,
+pub(super) struct Sums<'p> {
+    pub(super) places: &'p SampledPlaces,
     /// By file and object, what is known of it.
-    offsets: Vec<Vec<Option<&'p BTreeMap<u64, u32>>>>,
+    objects: Vec<Vec<Option<&'p SampledObject>>>,
     /// What had called samples, by file.
-    callers: Vec<&'p [Callers]>,
+    pub(super) callers: Vec<&'p [Callers]>,
     functions: Functions<'p>,
-    regions: BTreeMap<Option<u32>, OfRegion>,
+    pub(super) regions: BTreeMap<Option<u32>, OfRegion>,
     held: BTreeMap<Option<u32>, OfRegion>,
-    out: Lines,
+    pub(super) out: Lines,
     /// Where they are asked for.
     units: Option<Units>,
     period_ns: u64,
@@ -57,16 +60,15 @@ pub fn lines(
     places: &SampledPlaces,
     with_units: bool,
 ) -> Lines {
-    let known: HashMap<&str, &BTreeMap<u64, u32>> = (places.objects.iter())
-        .map(|o| (o.path.as_str(), &o.offsets))
-        .collect();
+    let objects = places.objects.iter();
+    let known: HashMap<&str, &SampledObject> = objects.map(|o| (o.path.as_str(), o)).collect();
     let of_file = |file: &OfFile| {
         let of_object = |path: &String| known.get(path.as_str()).copied();
         file.objects.iter().map(of_object).collect()
     };
     let mut sums = Sums {
         places,
-        offsets: collected.files.iter().map(of_file).collect(),
+        objects: collected.files.iter().map(of_file).collect(),
         callers: collected.files.iter().map(|f| &f.callers[..]).collect(),
         functions: Functions::of(places),
         regions: BTreeMap::new(),
@@ -89,6 +91,7 @@ pub fn lines(
             let samples = file.threads.get(&key).into_iter().flatten();
             events.extend(samples.filter_map(|s| Some((at_ns(s.raw_ns)?, Event::Sample(at, *s)))));
             let away = file.away.get(&key).into_iter().flatten();
+            let away = away.filter(|a| !a.is_open); // it has ended
             let at_away = |a: &Away| Some((at_ns(a.raw_ns)?, Event::Away(at, *a)));
             events.extend(away.filter_map(at_away));
         }
@@ -96,7 +99,7 @@ pub fn lines(
         placed += sums.add_lane(timeline, number, &events);
     }
     match timeline.lanes().is_empty() {
-        true => sums.add_all(collected),
+        true => sums.add_by_stack(collected),
         false => sums.out.unrecorded = collected.len().saturating_sub(placed),
     }
     sums.finish()
@@ -127,30 +130,6 @@ struct At<'s> {
 }
 
 impl Sums<'_> {
-    /// Of a run without any record.
-    fn add_all(&mut self, collected: &Collected) {
-        let mut outside = OfRegion::default();
-        for (file, of_file) in collected.files.iter().enumerate() {
-            for sample in of_file.threads.values().flatten() {
-                let place = self.place(file, &sample.at);
-                let code = place.and_then(|p| self.places.places.get(p as usize));
-                match code.map_or(Code::User, |p| p.code) {
-                    Code::Runtime => outside.sums.runtime += 1,
-                    Code::Recording => outside.sums.recording += 1,
-                    Code::User => outside.add(&self.work(file, sample, place)),
-                }
-            }
-            // Others may have nothing to do.
-            let of_first = of_file.away.iter().filter(|((pid, tid), _)| pid == tid);
-            for away in of_first.flat_map(|(_, all)| all) {
-                if !away.is_preempted {
-                    outside.stops.add(away.ns, self.stop(file, away));
-                }
-            }
-        }
-        self.regions.insert(None, outside);
-    }
-
     /// Returns how many were in a span.
     fn add_lane(&mut self, timeline: &Timeline<'_>, number: usize, events: &[(i64, Event)]) -> u64 {
         // Units without samples are units, too.
@@ -263,7 +242,7 @@ impl Sums<'_> {
     }
 
     /// Where a thread had stopped, if that was seen.
-    fn stop(&self, file: usize, away: &Away) -> Option<StopKey> {
+    pub(super) fn stop(&self, file: usize, away: &Away) -> Option<StopKey> {
         let stop = away.stop.as_ref()?;
         let place = self.place(file, &stop.sample.at);
         Some((self.work(file, &stop.sample, place).line, stop.call))
@@ -312,7 +291,7 @@ impl Sums<'_> {
     }
 
     /// Where a sample of the work is.
-    fn work(&self, file: usize, sample: &SampleAt, place: Option<u32>) -> Work {
+    pub(super) fn work(&self, file: usize, sample: &SampleAt, place: Option<u32>) -> Work {
         let known = |place: u32| self.places.places.get(place as usize);
         // Code of a linkage table has neither.
         let has_name = |p: &SampledPlace| p.function.is_some() || p.line.is_some();
@@ -356,9 +335,15 @@ impl Sums<'_> {
     }
 
     /// What is known of code.
-    fn place(&self, file: usize, code: &CodeAt) -> Option<u32> {
-        let offsets = self.offsets[file].get(code.object? as usize)?.as_ref()?;
-        offsets.get(&code.offset).copied()
+    pub(super) fn place(&self, file: usize, code: &CodeAt) -> Option<u32> {
+        let object = self.objects[file].get(code.object? as usize)?.as_ref()?;
+        object.offsets.get(&code.offset).copied()
+    }
+
+    /// What code in a stack tells of constructs.
+    pub(super) fn mark(&self, file: usize, code: &CodeAt) -> Option<Mark> {
+        let object = self.objects[file].get(code.object? as usize)?.as_ref()?;
+        object.marks.get(&code.offset).copied()
     }
 
     fn finish(self) -> Lines {

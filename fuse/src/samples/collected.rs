@@ -67,6 +67,8 @@ pub struct Away {
     pub is_preempted: bool,
     /// Where it was, if it was looked at.
     pub stop: Option<StopAt>,
+    /// Nobody has seen it go on.
+    pub is_open: bool,
 }
 
 /// A file of samples, read.
@@ -172,26 +174,33 @@ fn time(record: &SampleRecord<'_>) -> u64 {
 /// What is known of stops, by thread and in the order of time.
 type Stops = BTreeMap<(u32, u32), Vec<StopAt>>;
 
-/// Times between losing a processor and getting one.
-fn away(switches: &mut [Switch], stops: &Stops) -> BTreeMap<(u32, u32), Vec<Away>> {
+/// Times between losing a processor and getting one. `end_ns`: when it was looked at last.
+fn away(switches: &mut [Switch], stops: &Stops, end_ns: u64) -> BTreeMap<(u32, u32), Vec<Away>> {
     switches.sort_by_key(|s| s.raw_ns); // those of several processors are in no order
     let mut lost: HashMap<(u32, u32), Switch> = HashMap::new();
     let mut away: BTreeMap<(u32, u32), Vec<Away>> = BTreeMap::new();
+    let mut add = |thread: (u32, u32), out: Switch, until_ns: u64, is_open: bool| {
+        let stops = stops.get(&thread).map_or(&[][..], |all| all);
+        let first = stops.partition_point(|s| s.sample.raw_ns < out.raw_ns);
+        let stop = stops.get(first).copied();
+        away.entry(thread).or_default().push(Away {
+            raw_ns: out.raw_ns,
+            ns: until_ns.saturating_sub(out.raw_ns),
+            is_preempted: out.is_preempted,
+            stop: stop.filter(|s| s.sample.raw_ns <= until_ns && !out.is_preempted),
+            is_open,
+        });
+    };
     for switch in switches {
         let thread = (switch.pid, switch.tid);
         if switch.is_out {
             lost.insert(thread, *switch);
         } else if let Some(out) = lost.remove(&thread) {
-            let stops = stops.get(&thread).map_or(&[][..], |all| all);
-            let first = stops.partition_point(|s| s.sample.raw_ns < out.raw_ns);
-            let stop = stops.get(first).copied();
-            away.entry(thread).or_default().push(Away {
-                raw_ns: out.raw_ns,
-                ns: switch.raw_ns.saturating_sub(out.raw_ns),
-                is_preempted: out.is_preempted,
-                stop: stop.filter(|s| s.sample.raw_ns <= switch.raw_ns && !out.is_preempted),
-            });
+            add(thread, out, switch.raw_ns, false);
         }
+    }
+    for (thread, out) in lost {
+        add(thread, out, end_ns, true);
     }
     away
 }
@@ -268,12 +277,13 @@ impl OfFile {
                 SampleRecord::Switch(switch) => switches.push(switch),
             }
         }
-        out.away = away(&mut switches, &stops);
+        out.clocks.sort_by_key(|pair| pair.raw_ns);
+        let end_ns = out.clocks.last().map_or(0, |pair| pair.raw_ns);
+        out.away = away(&mut switches, &stops, end_ns);
         let mut callers: Vec<(Callers, u32)> = known.into_iter().collect();
         callers.sort_by_key(|(_, at)| *at);
         out.callers = callers.into_iter().map(|(callers, _)| callers).collect();
         out.objects = memory.objects().to_vec();
-        out.clocks.sort_by_key(|pair| pair.raw_ns);
         Ok(out)
     }
 

@@ -38,6 +38,8 @@ pub struct RegionLines {
     pub lines: Vec<LineSum>,
     /// The work by function, with what each calls, the hottest first.
     pub functions: Vec<FunctionSum>,
+    /// Where there are no records: time in which threads waited in the OpenMP runtime without processor, in nanoseconds.
+    pub waits_ns: u64,
     /// Time without processor in its work; `None`: there was none.
     pub asleep: Option<Asleep>,
 }

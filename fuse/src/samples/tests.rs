@@ -128,7 +128,11 @@ fn each_place_is_there_once() {
         "/a".to_owned(),
         [(1, place(7)), (2, place(7)), (3, place(8))].into_iter(),
     );
-    places.add("/b".to_owned(), [(1, place(8))].into_iter());
+    places.add(
+        "/b".to_owned(),
+        [(1, place(8))].into_iter(),
+        BTreeMap::new(),
+    );
     assert_eq!(places.places, [place(7), place(8)]);
     assert_eq!(
         places.objects[0].offsets.values().collect::<Vec<_>>(),

@@ -1,5 +1,7 @@
 //! Lines and functions of regions as text for a terminal.
 
+mod process;
+
 use super::paint::{self, Paint};
 use super::table::{self, Column, wrap};
 use super::text::TextOptions;
@@ -19,7 +21,10 @@ const PATH: usize = 24;
 pub fn text(report: &SampledReport, options: TextOptions) -> String {
     let width = paint::width(options.width);
     let options = TextOptions { width, ..options };
-    let mut sections = vec![head(report, options)];
+    let mut sections = match &report.process {
+        Some(process) => process::sections(report, process, options),
+        None => vec![head(report, options)],
+    };
     let (told, few): (Vec<_>, Vec<_>) = (report.regions.iter()).partition(|r| r.samples >= LEAST);
     sections.extend(told.iter().map(|region| of_region(report, region, options)));
     if !few.is_empty() {
@@ -44,6 +49,7 @@ fn head(report: &SampledReport, options: TextOptions) -> String {
         idle,
         unrecorded,
         regions: _,
+        process: _,
     } = report;
     let paint = Paint { on: options.colour };
     let each = seconds(*period_ns as f64 * 1e-9);

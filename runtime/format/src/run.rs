@@ -443,6 +443,9 @@ pub struct RunHeader {
     /// What became of its sampling. `None`: nobody wanted samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
+    /// The process, if it ran already: there are samples of it, and no records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached_to: Option<u32>,
     /// The patched modules.
     pub modules: Vec<RunModule>,
     /// Files with something to record that processes have loaded, and that could not be patched.

@@ -1,0 +1,96 @@
+//! Samples of a process that runs already: nothing of it is stopped, written or changed.
+
+use crate::interrupt;
+use crate::launch::{self, Ended};
+use crate::recording::RecordingArgs;
+use crate::run_dir::{self, About, Program};
+use crate::sampling::Sampler;
+use crate::sampling::places::{self, Names};
+use crate::{output, processors};
+use anyhow::{Context, Result, bail};
+use ompfuse_format::run::Exit;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// So often it is asked whether it is time to end.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// Looks at a process until it ends, the time is over, or this command is to end. Returns the run's folder.
+///
+/// # Errors
+/// If there is no such process, or the kernel doesn't allow it; nothing is left then.
+pub(crate) fn record(pid: u32, args: &RecordingArgs) -> Result<PathBuf> {
+    let cannot = || format!("cannot look at process {pid}");
+    let exe = match std::fs::read_link(format!("/proc/{pid}/exe")) {
+        Ok(exe) => exe,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!("there is no process {pid}"),
+        Err(e) => return Err(e).with_context(cannot),
+    };
+    let Some(rate) = args.sampling().per_second() else {
+        bail!(
+            "{}: it needs samples, which --sampling off excludes",
+            cannot()
+        );
+    };
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = line.split(|b| *b == 0).filter(|word| !word.is_empty());
+    let words: Vec<OsString> = words.map(|w| OsStr::from_bytes(w).to_owned()).collect();
+    let hold = interrupt::hold();
+    let (folder, is_new) = args.output_folder()?;
+    let run = run_dir::make_run(&folder)?;
+    let sampler = Sampler::of_running(rate, &run, pid).inspect_err(|_| {
+        let _ = std::fs::remove_dir_all(&run);
+        if is_new {
+            let _ = std::fs::remove_dir(&folder);
+        }
+    });
+    let sampler = sampler.with_context(cannot)?;
+    let (started, begun) = (launch::now(), Instant::now());
+    let length = args.length().map(Duration::from_nanos);
+    let is_over = || length.is_some_and(|length| begun.elapsed() >= length);
+    while !is_over() && hold.pending().is_none() && is_there(pid) {
+        std::thread::sleep(EVERY);
+    }
+    // Whoever interrupts it wants to see what it has.
+    let _ = hold.take();
+    let ended = Ended {
+        exit: Exit::Unknown,
+        started,
+        duration_s: begun.elapsed().as_secs_f64(),
+        is_steady: false,
+        used: processors::Used::default(),
+        interrupted: None,
+    };
+    let about = About {
+        sampling: Some(sampler.end()),
+        attached_to: Some(pid),
+        ..About::default()
+    };
+    let program = Program {
+        name: words.first().map_or(exe.as_os_str(), |w| w.as_os_str()),
+        args: words.get(1..).unwrap_or_default(),
+        modules: vec![],
+    };
+    run_dir::write_header(&run, &program, &about, Some(&ended))?;
+    let names = Names {
+        modules: &[],
+        debug: args.debug(),
+        program: Some(&exe.to_string_lossy()),
+    };
+    if let Err(error) = places::name(&run, names) {
+        output::note(format_args!(
+            "samples have no names: {}",
+            crate::one_line(&error)
+        ));
+    }
+    Ok(run)
+}
+
+/// Whether it has not ended: whoever has started it may not have asked for its end yet.
+fn is_there(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+    let state = |stat: &String| Some(stat.rsplit_once(") ")?.1.chars().next()? != 'Z');
+    stat.ok().as_ref().and_then(state).unwrap_or(false)
+}

@@ -1,0 +1,199 @@
+//! Samples of a program of which there are no records: a thread's stack tells what it was in.
+//!
+//! The innermost function that a compiler made of a construct's block, or the innermost call of the runtime for one, is the construct. Who is in
+//! the runtime without a caller of the program's is a thread that has nothing to do. Loops whose iterations are divided without a call
+//! are part of what is around them.
+
+use super::asleep::StopPlace;
+use super::asleep::stop_place;
+use super::attribute::Sums;
+use super::collected::{Away, Collected, OfFile, SampleAt};
+use crate::run::places::Code;
+use ompfuse_format::Construct;
+use std::collections::BTreeSet;
+
+/// A thread of a program of which there are no records.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ThreadLines {
+    /// Process.
+    pub pid: u32,
+    /// Kernel's thread number.
+    pub tid: u32,
+    /// Samples in the program's code and that of its libraries.
+    pub work: u64,
+    /// Samples in the OpenMP runtime, for a construct.
+    pub runtime: u64,
+    /// Samples in the OpenMP runtime, for none.
+    pub idle: u64,
+    /// Without processor in its own work, in nanoseconds.
+    pub asleep_ns: u64,
+    /// Without processor in the runtime, for a construct.
+    pub waits_ns: u64,
+    /// Without processor in the runtime, for none.
+    pub idle_ns: u64,
+    /// Without processor, and nobody has seen where.
+    pub unseen_ns: u64,
+    /// What it did when it was looked at last; `None`: nobody knows.
+    pub last: Option<LastSeen>,
+}
+
+/// What a thread did when it was looked at last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LastSeen {
+    /// The construct: position in [`SampledPlaces::sites`](super::SampledPlaces::sites).
+    pub site: Option<u32>,
+    /// It was in the OpenMP runtime.
+    pub is_runtime: bool,
+    /// It had no processor, for so many nanoseconds then; `None`: it had one.
+    pub away_ns: Option<u64>,
+    /// It had none when it was looked at first.
+    pub is_from_begin: bool,
+    /// Where.
+    pub at: StopPlace,
+}
+
+/// What a stack tells.
+struct Found {
+    site: Option<u32>,
+    is_runtime: bool,
+}
+
+impl Sums<'_> {
+    /// Of a run without any record.
+    pub(super) fn add_by_stack(&mut self, collected: &Collected) {
+        for (number, file) in collected.files.iter().enumerate() {
+            let threads: BTreeSet<_> = file.threads.keys().chain(file.away.keys()).collect();
+            for &(pid, tid) in threads {
+                let samples = file.threads.get(&(pid, tid)).map_or(&[][..], |all| all);
+                let away = file.away.get(&(pid, tid)).map_or(&[][..], |all| all);
+                let mut thread = ThreadLines {
+                    pid,
+                    tid,
+                    ..ThreadLines::default()
+                };
+                for sample in samples {
+                    self.add_sample(number, sample, &mut thread);
+                }
+                for one in away.iter().filter(|a| !a.is_preempted) {
+                    self.add_away(number, one, &mut thread);
+                }
+                thread.last = self.last(number, file, samples, away);
+                self.out.threads.push(thread);
+            }
+        }
+    }
+
+    fn add_sample(&mut self, file: usize, sample: &SampleAt, thread: &mut ThreadLines) {
+        let place = self.place(file, &sample.at);
+        let code = place.and_then(|p| self.places.places.get(p as usize));
+        let is_recording = code.is_some_and(|p| p.code == Code::Recording);
+        let found = self.found(file, sample);
+        if found.is_runtime && found.site.is_none() {
+            thread.idle += 1;
+            self.out.idle += 1;
+            return;
+        }
+        let work = self.work(file, sample, place);
+        let region = self.regions.entry(found.site).or_default();
+        match (is_recording, found.is_runtime) {
+            (true, _) => region.sums.recording += 1,
+            (false, true) => {
+                thread.runtime += 1;
+                region.sums.runtime += 1;
+            }
+            (false, false) => {
+                thread.work += 1;
+                region.add(&work);
+            }
+        }
+    }
+
+    fn add_away(&mut self, file: usize, away: &Away, thread: &mut ThreadLines) {
+        let Some(stop) = &away.stop else {
+            thread.unseen_ns += away.ns;
+            return;
+        };
+        let found = self.found(file, &stop.sample);
+        if found.is_runtime && found.site.is_none() {
+            thread.idle_ns += away.ns;
+            return;
+        }
+        let at = self.stop(file, away);
+        let region = self.regions.entry(found.site).or_default();
+        if found.is_runtime {
+            thread.waits_ns += away.ns;
+            region.sums.waits_ns += away.ns;
+        } else {
+            thread.asleep_ns += away.ns;
+            region.stops.add(away.ns, at);
+        }
+    }
+
+    /// The construct that a stack is in, and whether its thread is in the runtime.
+    fn found(&self, file: usize, sample: &SampleAt) -> Found {
+        let callers = self.callers[file].get(sample.callers as usize);
+        let calls = callers.map_or(&[][..], |callers| &callers.calls);
+        let mut is_runtime = None;
+        for code in std::iter::once(&sample.at).chain(calls) {
+            let place = self.place(file, code);
+            let known = place.and_then(|p| self.places.places.get(p as usize));
+            let mark = self.mark(file, code);
+            // Libraries are called by the program and by the runtime.
+            let whose = match known {
+                Some(place) if place.code == Code::Runtime => Some(true),
+                Some(place) if place.object.is_none() || mark.is_some() => Some(false),
+                _ => None,
+            };
+            is_runtime = is_runtime.or(whose);
+            let Some(mark) = mark else {
+                continue;
+            };
+            let site = self.places.sites.get(mark.site as usize);
+            let construct = site.and_then(|s| s.construct);
+            // A call of another library is all that is below it.
+            let is_call = construct.is_some_and(Construct::is_call) && code != &sample.at;
+            // Who has called the runtime, and isn't there, is in code that it calls: of a fork that is the region's.
+            let is_fork = construct.is_some_and(Construct::is_fork);
+            if mark.is_inside || is_runtime == Some(true) || is_fork || is_call {
+                return Found {
+                    site: Some(mark.site),
+                    is_runtime: is_runtime == Some(true) || is_call,
+                };
+            }
+        }
+        Found {
+            site: None,
+            is_runtime: is_runtime == Some(true),
+        }
+    }
+
+    /// What a thread did last.
+    fn last(
+        &self,
+        number: usize,
+        file: &OfFile,
+        samples: &[SampleAt],
+        away: &[Away],
+    ) -> Option<LastSeen> {
+        let begin_ns = file.clocks.first().map_or(0, |pair| pair.raw_ns);
+        let open = away.last().filter(|a| a.is_open && !a.is_preempted);
+        let (sample, call) = match open {
+            Some(away) => {
+                let stop = away.stop?;
+                (stop.sample, Some(stop.call))
+            }
+            None => (*samples.last()?, None),
+        };
+        let found = self.found(number, &sample);
+        let line = self
+            .work(number, &sample, self.place(number, &sample.at))
+            .line;
+        Some(LastSeen {
+            site: found.site,
+            is_runtime: found.is_runtime,
+            away_ns: open.map(|away| away.ns),
+            is_from_begin: open.is_some_and(|away| away.raw_ns <= begin_ns),
+            at: stop_place((line, call.flatten()), self.places),
+        })
+    }
+}

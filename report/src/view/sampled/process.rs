@@ -1,0 +1,212 @@
+//! A process that ran already, as text: what it spends its time in, and what each thread did last.
+
+use super::super::paint::Paint;
+use super::super::table::{self, Column, wrap};
+use super::super::text::TextOptions;
+use super::name;
+use crate::sampled::{SampledLast, SampledProcess, SampledRegion, SampledReport, SampledThread};
+use crate::words::uneven::{mostly_asleep, stop};
+use crate::words::units::{count, percent, seconds, several};
+use ompfuse_fuse::samples::StopPlace;
+
+/// Regions and threads that are listed.
+const MOST: usize = 12;
+/// With less of one processor nobody computes.
+const IDLE: f64 = 0.02;
+/// From this share of threads' time on, waiting is told first.
+const MUCH: f64 = 0.5;
+/// Of a text so many characters stay.
+const KEPT: usize = 30;
+
+pub(super) fn sections(
+    report: &SampledReport,
+    process: &SampledProcess,
+    options: TextOptions,
+) -> Vec<String> {
+    let paint = Paint { on: options.colour };
+    let title = format!(
+        "{} (process {}), sampled: {} in {} of {}",
+        report.program,
+        process.pid,
+        several(report.samples, "sample"),
+        seconds(process.seconds),
+        several(process.threads.len() as u64, "thread"),
+    );
+    let first = wrap(&first(report, process), options.width, "  ");
+    let mut head = paint.bold(first.trim_end()) + "\n";
+    head += &wrap(&title, options.width, "  ");
+    if report.lost > 0 {
+        let lost = several(report.lost, "record");
+        let lost = format!("{lost} lost: the kernel had no room for more");
+        head += &wrap(&lost, options.width, "  ");
+    }
+    if let Some(closed) = &report.closed {
+        head += &wrap(&super::closed_at(closed), options.width, "  ");
+    }
+    let mut sections = vec![head];
+    sections.extend(regions(report, options));
+    sections.push(threads(process, options));
+    sections
+}
+
+/// What matters most.
+fn first(report: &SampledReport, process: &SampledProcess) -> String {
+    let sum = |of: fn(&SampledThread) -> f64| process.threads.iter().map(of).sum::<f64>();
+    let (work_s, runtime_s) = (sum(|t| t.work_s), sum(|t| t.runtime_s));
+    if work_s + runtime_s < IDLE * process.seconds {
+        return stuck(process);
+    }
+    let all = several(process.threads.len() as u64, "thread");
+    let told_s = work_s + runtime_s + sum(|t| t.waits_s + t.asleep_s + t.idle_s);
+    let waits_s = runtime_s + sum(|t| t.waits_s);
+    let waits = |region: &SampledRegion| waited(report, region);
+    let most = (report.regions.iter()).max_by(|a, b| waits(a).total_cmp(&waits(b)));
+    if let Some(region) = most.filter(|_| waits_s >= MUCH * told_s) {
+        return format!(
+            "{} of {all}' time is spent in the OpenMP runtime or waiting; most of it, {}, in {}",
+            percent(waits_s / told_s),
+            percent(waits(region) / told_s),
+            name(region)
+        );
+    }
+    let Some(region) = report.regions.iter().max_by_key(|r| r.work) else {
+        return "It was in no code of its own when it was looked at".to_owned();
+    };
+    let n = report.samples.max(1) as f64;
+    let p = region.work as f64 / n;
+    let error = (p * (1.0 - p) / n).sqrt();
+    let line = region.lines.first().filter(|l| 2 * l.samples > region.work);
+    let line = line.map_or_else(String::new, |l| format!(", most of that in {}", l.place()));
+    let place = match region.construct {
+        Some(_) => format!("in {}", name(region)),
+        None => name(region),
+    };
+    format!(
+        "{} (± {}) of its processor time is work {place}{line}",
+        percent(p),
+        percent(error)
+    )
+}
+
+/// Of a process in which nobody computes.
+fn stuck(process: &SampledProcess) -> String {
+    // Who has nothing to do waits for those that have.
+    let has_work = |last: &SampledLast| last.construct.is_some() || !last.is_runtime;
+    let seen = |t: &&SampledThread| t.last.as_ref().is_some_and(has_work);
+    let first = process.threads.iter().filter(seen).min_by_key(|t| t.tid);
+    match first.and_then(|t| Some((t.tid, t.last.as_ref()?))) {
+        Some((tid, last)) => format!("No thread computes: thread {tid} {}", doing(last)),
+        None => "No thread computes; what they wait for isn't known".to_owned(),
+    }
+}
+
+/// Seconds that threads were in the runtime for a region, or waited.
+fn waited(report: &SampledReport, region: &SampledRegion) -> f64 {
+    region.runtime as f64 * report.period_ns as f64 * 1e-9 + region.waits_s
+}
+
+fn regions(report: &SampledReport, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    let columns = [
+        Column::right("samples"),
+        Column::right("of all"),
+        Column::right("work"),
+        Column::right("runtime").leaves(2),
+        Column::right("waited").leaves(1),
+        Column::right("asleep").leaves(3),
+        Column::left("region").keeps_place(KEPT),
+    ];
+    let time = |s: f64| if s > 0.0 { seconds(s) } else { String::new() };
+    let number = |n: u64| if n > 0 { count(n) } else { String::new() };
+    let rows = report.regions.iter().take(MOST).map(|region| {
+        vec![
+            count(region.samples),
+            percent(region.samples as f64 / report.samples.max(1) as f64),
+            number(region.work),
+            number(region.runtime),
+            time(region.waits_s),
+            time(region.asleep.as_ref().map_or(0.0, |a| a.seconds)),
+            name(region),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let plain = |_: usize, cell: &str| cell.to_owned();
+    let head = |line: &str| paint.dim(line);
+    let mut text = table::fitted(&columns, rows, Some(options.width), &plain, &head).text;
+    let asleep = report
+        .regions
+        .iter()
+        .find_map(|r| mostly_asleep(r.asleep.as_ref()?));
+    if let Some(asleep) = asleep {
+        text += &wrap(&format!("asleep: {asleep}"), options.width, "  ");
+    }
+    Some(text)
+}
+
+fn threads(process: &SampledProcess, options: TextOptions) -> String {
+    let paint = Paint { on: options.colour };
+    let mut text = paint.bold("What each thread did last") + "\n";
+    for thread in process.threads.iter().take(MOST) {
+        let last = match &thread.last {
+            Some(last) => doing(last),
+            None => "isn't known".to_owned(),
+        };
+        let main = if thread.tid == process.pid {
+            " (main)"
+        } else {
+            ""
+        };
+        let line = format!("  {}{main} {last}", thread.tid);
+        text += &wrap(&line, options.width, "      ");
+    }
+    if process.threads.len() > MOST {
+        let more = process.threads.len() - MOST;
+        text += &format!("  and {}\n", several(more as u64, "more thread"));
+    }
+    text
+}
+
+/// What a thread did, with a verb.
+fn doing(last: &SampledLast) -> String {
+    let SampledLast {
+        construct,
+        is_runtime,
+        away_s,
+        is_from_begin,
+        at,
+    } = last;
+    let within = construct
+        .as_ref()
+        .map_or_else(String::new, |c| format!(" in {c}"));
+    let since = away_s.map(|s| match is_from_begin {
+        true => format!("since before it was looked at ({})", seconds(s)),
+        false => format!("for {}", seconds(s)),
+    });
+    match (since, construct, is_runtime) {
+        (Some(since), None, true) => format!("has nothing to do in the OpenMP runtime {since}"),
+        (Some(since), Some(construct), true) => {
+            format!("waits in {construct} {since}: {}", stop(at))
+        }
+        (Some(since), _, false) => format!("waits{within} {since}: {}", stop(at)),
+        (None, None, true) => "is in the OpenMP runtime, with nothing to do".to_owned(),
+        (None, Some(construct), true) => format!("is in the OpenMP runtime for {construct}"),
+        (None, _, false) => format!("computes{within} {}", running(at)),
+    }
+}
+
+/// Where it computes, with a preposition.
+fn running(at: &StopPlace) -> String {
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    match (&at.file, at.line, &at.function, &at.object) {
+        (Some(file), Some(line), Some(function), _) => {
+            format!("at {}:{line} ({function})", base(file))
+        }
+        (Some(file), Some(line), None, _) => format!("at {}:{line}", base(file)),
+        (_, _, Some(function), _) => format!("in {function}"),
+        (_, _, _, Some(object)) => format!("in {}", base(object)),
+        _ => "at a place that isn't known".to_owned(),
+    }
+}
