@@ -87,6 +87,11 @@ pub struct SampledLast {
     pub construct: Option<String>,
     /// It was in the OpenMP runtime, or in the library that the construct is a call of.
     pub is_runtime: bool,
+    /// There it had nothing to do.
+    pub is_idle: bool,
+    /// The runtime's function that was called, where the construct isn't known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
     /// It had no processor, for so many seconds then; absent if it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub away_s: Option<f64>,
@@ -208,6 +213,8 @@ fn threads(lines: &Lines, sites: &[Site], period_ns: u64) -> Vec<SampledThread> 
             last: thread.last.as_ref().map(|last| SampledLast {
                 construct: last.site.and_then(site),
                 is_runtime: last.is_runtime,
+                is_idle: last.is_idle,
+                entry: last.entry.clone(),
                 away_s: last.away_ns.map(|ns| ns as f64 * NS),
                 is_from_begin: last.is_from_begin,
                 at: last.at.clone(),

@@ -65,22 +65,24 @@ impl Constructs {
             let (at, number) = self.calls.range(..=address).next_back()?;
             (address - at < CALL).then_some(number)
         };
-        let (number, is_inside) = match body {
-            Some(body) => (*body, true),
-            None => (*call()?, false),
+        let (inside, calls) = (body.copied(), call().copied());
+        let mut site = |number: usize| {
+            let region = self.sites[number].region as usize;
+            let region = if region < self.sites.len() {
+                region
+            } else {
+                number
+            };
+            *self.known.entry(region).or_insert_with(|| {
+                let site = Site::of(self.module.clone(), &self.sites[region]);
+                places.sites.push(site);
+                places.sites.len() as u32 - 1
+            })
         };
-        let region = self.sites[number].region as usize;
-        let region = if region < self.sites.len() {
-            region
-        } else {
-            number
+        let mark = Mark {
+            inside: inside.map(&mut site),
+            calls: calls.map(&mut site),
         };
-        let site = *self.known.entry(region).or_insert_with(|| {
-            places
-                .sites
-                .push(Site::of(self.module.clone(), &self.sites[region]));
-            places.sites.len() as u32 - 1
-        });
-        Some(Mark { site, is_inside })
+        (mark != Mark::default()).then_some(mark)
     }
 }

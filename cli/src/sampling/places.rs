@@ -82,6 +82,8 @@ fn of_file(path: &str, offsets: &BTreeSet<u64>, names: Names<'_>, to: &mut Sampl
     // What can't be read has no names, nor has what isn't looked into.
     let bytes = match code {
         Code::User => input::map(Path::new(path)).ok(),
+        // Its own functions say what it was called for.
+        Code::Runtime if names.program.is_some() => input::map(Path::new(path)).ok(),
         Code::Runtime | Code::Recording => None,
     };
     let Some(bytes) = bytes else {
@@ -123,6 +125,7 @@ fn sampled(place: CodePlace, unnamed: &SampledPlace) -> SampledPlace {
     if code != Code::User {
         return SampledPlace {
             code,
+            function: symbol.filter(|_| code == Code::Runtime).map(str::to_owned),
             ..unnamed.clone()
         };
     }

@@ -75,13 +75,15 @@ pub struct SampledObject {
     pub marks: BTreeMap<u64, Mark>,
 }
 
-/// What a place in a stack tells of constructs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What a place in a stack tells of constructs: positions in [`SampledPlaces::sites`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The construct: position in [`SampledPlaces::sites`].
-    pub site: u32,
-    /// The thread executes its code; else it has called the runtime for it, and is there or in code that the runtime calls.
-    pub is_inside: bool,
+    /// It is in the function that a compiler has made of this construct's block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<u32>,
+    /// It calls the runtime, or another library, for this construct.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u32>,
 }
 
 /// The places of a run's samples.

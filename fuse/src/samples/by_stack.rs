@@ -44,6 +44,10 @@ pub struct LastSeen {
     pub site: Option<u32>,
     /// It was in the OpenMP runtime.
     pub is_runtime: bool,
+    /// There it had nothing to do.
+    pub is_idle: bool,
+    /// The runtime's function that was called, where the construct isn't known.
+    pub entry: Option<String>,
     /// It had no processor, for so many nanoseconds then; `None`: it had one.
     pub away_ns: Option<u64>,
     /// It had none when it was looked at first.
@@ -56,7 +60,15 @@ pub struct LastSeen {
 struct Found {
     site: Option<u32>,
     is_runtime: bool,
+    /// Nobody has called the runtime for something.
+    is_idle: bool,
+    /// A function that compiled code calls, where nothing else is known.
+    entry: Option<u32>,
 }
+
+/// How names of a runtime's functions begin that compiled code calls, or that call it. A last call in a function is a jump: then the
+/// caller isn't in the stack.
+const ENTRIES: [&str; 4] = ["GOMP_", "__kmpc_", "__kmp_invoke_microtask", "omp_"];
 
 impl Sums<'_> {
     /// Of a run without any record.
@@ -89,8 +101,13 @@ impl Sums<'_> {
         let is_recording = code.is_some_and(|p| p.code == Code::Recording);
         let found = self.found(file, sample);
         if found.is_runtime && found.site.is_none() {
-            thread.idle += 1;
-            self.out.idle += 1;
+            if found.is_idle {
+                thread.idle += 1;
+                self.out.idle += 1;
+            } else {
+                thread.runtime += 1;
+                self.out.unrecorded += 1;
+            }
             return;
         }
         let work = self.work(file, sample, place);
@@ -115,7 +132,10 @@ impl Sums<'_> {
         };
         let found = self.found(file, &stop.sample);
         if found.is_runtime && found.site.is_none() {
-            thread.idle_ns += away.ns;
+            match found.is_idle {
+                true => thread.idle_ns += away.ns,
+                false => thread.waits_ns += away.ns,
+            }
             return;
         }
         let at = self.stop(file, away);
@@ -133,7 +153,7 @@ impl Sums<'_> {
     fn found(&self, file: usize, sample: &SampleAt) -> Found {
         let callers = self.callers[file].get(sample.callers as usize);
         let calls = callers.map_or(&[][..], |callers| &callers.calls);
-        let mut is_runtime = None;
+        let (mut is_runtime, mut entry) = (None, None);
         for code in std::iter::once(&sample.at).chain(calls) {
             let place = self.place(file, code);
             let known = place.and_then(|p| self.places.places.get(p as usize));
@@ -145,25 +165,39 @@ impl Sums<'_> {
                 _ => None,
             };
             is_runtime = is_runtime.or(whose);
+            let name = known.filter(|p| p.code == Code::Runtime);
+            let name = name.and_then(|p| p.function.as_deref());
+            if name.is_some_and(|name| ENTRIES.iter().any(|e| name.starts_with(e))) {
+                entry = place;
+            }
             let Some(mark) = mark else {
                 continue;
             };
-            let site = self.places.sites.get(mark.site as usize);
-            let construct = site.and_then(|s| s.construct);
-            // A call of another library is all that is below it.
-            let is_call = construct.is_some_and(Construct::is_call) && code != &sample.at;
-            // Who has called the runtime, and isn't there, is in code that it calls: of a fork that is the region's.
-            let is_fork = construct.is_some_and(Construct::is_fork);
-            if mark.is_inside || is_runtime == Some(true) || is_fork || is_call {
+            let construct = |site: u32| self.places.sites.get(site as usize)?.construct;
+            // Who has called the runtime, and isn't there, is in code that it calls: of a fork that is the region's. A call of another
+            // library is all that is below it.
+            let is_runtime = is_runtime == Some(true);
+            let is = |site: u32, what: fn(Construct) -> bool| construct(site).is_some_and(what);
+            let is_call = |site: u32| code != &sample.at && is(site, Construct::is_call);
+            let calls = mark.calls.filter(|&site| {
+                is_runtime || is_call(site) || mark.inside.is_none() && is(site, Construct::is_fork)
+            });
+            if let Some(site) = calls.or(mark.inside) {
+                let is_runtime = is_runtime || calls.is_some_and(is_call);
                 return Found {
-                    site: Some(mark.site),
-                    is_runtime: is_runtime == Some(true) || is_call,
+                    site: Some(site),
+                    is_runtime,
+                    is_idle: false,
+                    entry: None,
                 };
             }
         }
+        let is_whole = callers.is_some_and(|callers| callers.is_whole);
         Found {
             site: None,
             is_runtime: is_runtime == Some(true),
+            is_idle: is_runtime == Some(true) && is_whole && entry.is_none(),
+            entry,
         }
     }
 
@@ -191,6 +225,8 @@ impl Sums<'_> {
         Some(LastSeen {
             site: found.site,
             is_runtime: found.is_runtime,
+            is_idle: found.is_idle,
+            entry: (found.entry).and_then(|e| self.places.places.get(e as usize)?.function.clone()),
             away_ns: open.map(|away| away.ns),
             is_from_begin: open.is_some_and(|away| away.raw_ns <= begin_ns),
             at: stop_place((line, call.flatten()), self.places),

@@ -61,7 +61,8 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
     let waits_s = runtime_s + sum(|t| t.waits_s);
     let waits = |region: &SampledRegion| waited(report, region);
     let most = (report.regions.iter()).max_by(|a, b| waits(a).total_cmp(&waits(b)));
-    if let Some(region) = most.filter(|_| waits_s >= MUCH * told_s) {
+    let is_waiting = waits_s >= MUCH * told_s || work_s < runtime_s;
+    if let Some(region) = most.filter(|_| is_waiting) {
         return format!(
             "{} of {all}' time is spent in the OpenMP runtime or waiting; most of it, {}, in {}",
             percent(waits_s / told_s),
@@ -69,7 +70,12 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
             name(region)
         );
     }
-    let Some(region) = report.regions.iter().max_by_key(|r| r.work) else {
+    let most = report
+        .regions
+        .iter()
+        .max_by_key(|r| r.work)
+        .filter(|r| r.work > 0);
+    let Some(region) = most else {
         return "It was in no code of its own when it was looked at".to_owned();
     };
     let n = report.samples.max(1) as f64;
@@ -91,12 +97,24 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
 /// Of a process in which nobody computes.
 fn stuck(process: &SampledProcess) -> String {
     // Who has nothing to do waits for those that have.
-    let has_work = |last: &SampledLast| last.construct.is_some() || !last.is_runtime;
-    let seen = |t: &&SampledThread| t.last.as_ref().is_some_and(has_work);
-    let first = process.threads.iter().filter(seen).min_by_key(|t| t.tid);
-    match first.and_then(|t| Some((t.tid, t.last.as_ref()?))) {
-        Some((tid, last)) => format!("No thread computes: thread {tid} {}", doing(last)),
-        None => "No thread computes; what they wait for isn't known".to_owned(),
+    let has_work = |last: &SampledLast| !last.is_idle;
+    let mut seen: Vec<(u32, String)> = vec![];
+    for thread in &process.threads {
+        if let Some(last) = thread.last.as_ref().filter(|last| has_work(last)) {
+            seen.push((thread.tid, doing(last)));
+        }
+    }
+    seen.sort();
+    let told = |(tid, doing): &(u32, String)| format!("thread {tid} {doing}");
+    match &seen[..] {
+        [] => "No thread computes; what they wait for isn't known".to_owned(),
+        [one] => format!("No thread computes: {}", told(one)),
+        [one, two] => format!("No thread computes: {}; {}", told(one), told(two)),
+        [one, more @ ..] => format!(
+            "No thread computes: {}; {} more wait, too",
+            told(one),
+            several(more.len() as u64, "thread")
+        ),
     }
 }
 
@@ -174,6 +192,8 @@ fn doing(last: &SampledLast) -> String {
     let SampledLast {
         construct,
         is_runtime,
+        is_idle,
+        entry,
         away_s,
         is_from_begin,
         at,
@@ -182,17 +202,28 @@ fn doing(last: &SampledLast) -> String {
         .as_ref()
         .map_or_else(String::new, |c| format!(" in {c}"));
     let since = away_s.map(|s| match is_from_begin {
-        true => format!("since before it was looked at ({})", seconds(s)),
+        true => format!("for {} and longer", seconds(s)),
         false => format!("for {}", seconds(s)),
     });
+    let entry = entry
+        .as_ref()
+        .map_or_else(String::new, |e| format!(" ({e})"));
     match (since, construct, is_runtime) {
-        (Some(since), None, true) => format!("has nothing to do in the OpenMP runtime {since}"),
+        (Some(since), _, _) if *is_idle => {
+            format!("has nothing to do in the OpenMP runtime {since}")
+        }
+        (None, _, _) if *is_idle => "is in the OpenMP runtime, with nothing to do".to_owned(),
         (Some(since), Some(construct), true) => {
             format!("waits in {construct} {since}: {}", stop(at))
         }
+        (Some(since), None, true) => format!(
+            "waits in the OpenMP runtime{entry} {since}, called at a place that isn't known"
+        ),
         (Some(since), _, false) => format!("waits{within} {since}: {}", stop(at)),
-        (None, None, true) => "is in the OpenMP runtime, with nothing to do".to_owned(),
         (None, Some(construct), true) => format!("is in the OpenMP runtime for {construct}"),
+        (None, None, true) => {
+            format!("is in the OpenMP runtime{entry}, called at a place that isn't known")
+        }
         (None, _, false) => format!("computes{within} {}", running(at)),
     }
 }
