@@ -68,7 +68,9 @@ struct Found {
 
 /// How names of a runtime's functions begin that compiled code calls, or that call it. A last call in a function is a jump: then the
 /// caller isn't in the stack.
-const ENTRIES: [&str; 4] = ["GOMP_", "__kmpc_", "__kmp_invoke_microtask", "omp_"];
+const ENTRIES: [&str; 4] = ["GOMP_", "__kmpc_", INVOKES, "omp_"];
+/// The function that calls a region's code.
+const INVOKES: &str = "__kmp_invoke_microtask";
 
 impl Sums<'_> {
     /// Of a run without any record.
@@ -164,11 +166,14 @@ impl Sums<'_> {
                 Some(place) if place.object.is_none() || mark.is_some() => Some(false),
                 _ => None,
             };
-            is_runtime = is_runtime.or(whose);
             let name = known.filter(|p| p.code == Code::Runtime);
             let name = name.and_then(|p| p.function.as_deref());
+            // What it has called may have jumped to another function.
+            let is_body = is_runtime.is_none() && name == Some(INVOKES);
+            let whose = if is_body { Some(false) } else { whose };
+            is_runtime = is_runtime.or(whose);
             if name.is_some_and(|name| ENTRIES.iter().any(|e| name.starts_with(e))) {
-                entry = place;
+                entry = entry.or(place);
             }
             let Some(mark) = mark else {
                 continue;
