@@ -170,6 +170,8 @@ def read_speedscope(file, schema):
     found = collections.defaultdict(sums)
     frames = [frame["name"] for frame in profile["shared"]["frames"]]
     for thread in profile["profiles"]:
+        if thread["type"] == "sampled":
+            continue  # stacks.py
         track = Track(found)
         for event in thread["events"]:
             assert thread["startValue"] <= event["at"] <= thread["endValue"]

@@ -10,12 +10,12 @@ use std::process::Command;
 use values::{Pair, compare, expected};
 
 /// What `tests/setup.sh` installs: an interpreter with the packages of `tests/foreign`, and a reader of pprof's files.
-struct Foreign {
+pub(crate) struct Foreign {
     python: PathBuf,
-    pprof: PathBuf,
+    pub(crate) pprof: PathBuf,
 }
 
-fn foreign() -> Option<Foreign> {
+pub(crate) fn foreign() -> Option<Foreign> {
     let folder = target().0.join("foreign");
     let found = Foreign {
         python: folder.join("python/bin/python"),
