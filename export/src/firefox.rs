@@ -96,7 +96,9 @@ pub fn write(
     let no_label = profile.intern_string("");
     let (mut counts, mut numbers) = (vec![], vec![]);
     let at = |ns| Timestamp::from_nanos_since_reference(since(origin, ns));
-    let mut frames = view.samples.map(|s| (Frames::new(s), s.period_ns()));
+    let mut frames = view
+        .samples
+        .map(|s| (Frames::new(s.places()), s.period_ns()));
     each_with_samples(timeline, view, progress, |number, next| {
         let (span, end) = match (next, &mut frames) {
             (Next::Step(Step::Leave(span, end)), _) => (span, end),

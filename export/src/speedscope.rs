@@ -29,7 +29,9 @@ pub fn write(
     )?;
     let (origin, mut names) = (origin(timeline), Names::default());
     let mut last = None;
-    let mut sampled = view.samples.map(|samples| (Frames::new(samples), vec![]));
+    let mut sampled = view
+        .samples
+        .map(|samples| (Frames::new(samples.places()), vec![]));
     let called = |number: usize| {
         let lane = &timeline.lanes()[number];
         let process = process_name(timeline, lane.process as usize);

@@ -1,6 +1,6 @@
 //! Frames of samples, as all formats with stacks name them: the functions that a thread was in, each with its line.
 
-use ompfuse_fuse::samples::{SampledPlace, SampledPlaces, Share, Stack, Stacks};
+use ompfuse_fuse::samples::{SampledPlace, SampledPlaces, Share, Stack};
 use ompfuse_report::words::is_beginning;
 use std::collections::HashMap;
 
@@ -44,9 +44,10 @@ pub(crate) struct Frames<'p> {
 }
 
 impl<'p> Frames<'p> {
-    pub(crate) fn new(stacks: &Stacks<'p>) -> Frames<'p> {
+    /// `places`: those that stacks refer to.
+    pub(crate) fn new(places: &'p SampledPlaces) -> Frames<'p> {
         Frames {
-            places: stacks.places(),
+            places,
             index: HashMap::new(),
             list: vec![],
         }
@@ -130,4 +131,68 @@ fn begins(place: &SampledPlace) -> bool {
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `_start`, the C library, `main`, `often` in `both`, a library without symbols.
+    fn places() -> SampledPlaces {
+        let place = |function: Option<&str>, object: Option<&str>| SampledPlace {
+            function: function.map(str::to_owned),
+            object: object.map(str::to_owned),
+            ..SampledPlace::default()
+        };
+        let inlined = SampledPlace {
+            inlined_into: Some("both".to_owned()),
+            file: Some("/src/a.c".to_owned()),
+            line: Some(8),
+            ..place(Some("often"), None)
+        };
+        SampledPlaces {
+            places: vec![
+                place(Some("_start"), None),
+                place(Some("call_main"), Some("/lib/libc.so.6")),
+                place(Some("main"), None),
+                inlined,
+                place(None, Some("/lib/libx.so")),
+            ],
+            objects: vec![],
+        }
+    }
+
+    fn texts(share: Share, calls: &[Option<u32>], is_whole: bool) -> Vec<String> {
+        let places = places();
+        let mut frames = Frames::new(&places);
+        let found = frames.of(&Stack {
+            at_ns: 0,
+            share,
+            calls: calls.to_vec(),
+            is_whole,
+        });
+        let text = |at: usize| frames.list()[at].text();
+        found.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_stack_begins_at_main_and_has_what_is_inlined() {
+        let all: Vec<Option<u32>> = (0..5).map(Some).collect();
+        assert_eq!(
+            texts(Share::Work, &all, true),
+            ["main", "both", "often a.c:8", "[libx.so]"]
+        );
+        // Nothing else is known of it.
+        assert_eq!(texts(Share::Work, &all[..1], true), ["_start"]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        assert_eq!(
+            texts(Share::Work, &[Some(2), None, Some(99)], false),
+            ["[callers not known]", "main", "[unknown]", "[unknown]"]
+        );
+        let runtime = texts(Share::Runtime, &[], true);
+        assert_eq!(runtime, ["[OpenMP runtime]"]);
+    }
 }

@@ -54,7 +54,7 @@ impl CallTree {
         let ways = Ways::new(report, timeline);
         let mut paths = SpanPaths::new(timeline);
         let mut known: HashMap<u32, Option<usize>> = HashMap::new();
-        let mut frames = Frames::new(stacks);
+        let mut frames = Frames::new(stacks.places());
         let mut found: BTreeMap<(usize, usize, Vec<usize>), u64> = BTreeMap::new();
         let view = View {
             samples: Some(stacks),

@@ -45,7 +45,7 @@ pub(super) fn defaults(period_ns: u64) -> TracePacketDefaults {
 impl<'s> Sampled<'s> {
     pub(super) fn new(program: &'s str, stacks: &Stacks<'s>) -> Sampled<'s> {
         Sampled {
-            frames: Frames::new(stacks),
+            frames: Frames::new(stacks.places()),
             program,
         }
     }

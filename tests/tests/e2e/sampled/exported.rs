@@ -1,7 +1,7 @@
 //! Samples in exported files, read back by software that isn't ours: as many as `report --lines` tells, and apart from exact times.
 
 use super::{is_allowed, number, program, record, regions, tasks};
-use crate::{exports, traces};
+use crate::second::{exports, traces};
 use ompfuse_tests::{command, process};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
