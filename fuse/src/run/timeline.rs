@@ -13,6 +13,7 @@
 
 mod index;
 mod labels;
+mod nodes;
 mod steps;
 mod tasks;
 mod teams;
@@ -24,10 +25,8 @@ pub use steps::Steps;
 pub use tasks::TaskName;
 pub use teams::Team;
 
-use super::contexts::Contexts;
 use super::files::RunFiles;
 use super::health::Health;
-use super::nodes::{NONE, NodeTable};
 use super::read::RunReader;
 use super::rows::is_root;
 use super::{EventInfo, ProcessInfo, shared};
@@ -392,30 +391,6 @@ impl<'a> Timeline<'a> {
             .filter(|_| span.kind == Kind::Enter && span.has_end())?;
         let process = &self.reader.processes[lane.process as usize];
         Some(process.clock.at(index::held(&record).1))
-    }
-
-    /// The site of the innermost parallel region around a span, as far as it is known.
-    pub fn region_of(&self, lane: &Lane, span: &Span<'_>) -> Option<u32> {
-        let nodes = &self.reader.nodes;
-        let process = &self.reader.processes[lane.process as usize];
-        let parent = process.index.get(span.parent)? as usize;
-        let region = Some(nodes.parallel[parent]).filter(|&at| at != NONE)?;
-        Some(nodes.site[region as usize]).filter(|&site| site != NONE)
-    }
-
-    /// The calling contexts of parallel regions.
-    pub fn contexts(&self) -> &Contexts {
-        &self.reader.contexts.contexts
-    }
-
-    /// The constructs and units that something happened in.
-    pub(crate) fn nodes(&self) -> &NodeTable {
-        &self.reader.nodes
-    }
-
-    /// The position of a node of a thread's process among them.
-    pub(crate) fn node(&self, lane: &Lane, node: u64) -> Option<u32> {
-        self.reader.processes[lane.process as usize].index.get(node)
     }
 
     /// When a process's time stamp counter had this value, in nanoseconds since the run's begin.

@@ -1,5 +1,6 @@
 //! Exported call-path profiles, read back by software that isn't ours: values by path, rank and thread are the report's.
 
+mod stacks;
 mod values;
 
 use ompfuse_tests::{command, compile, has, process, repository, schema, skip, table, target};
@@ -10,12 +11,12 @@ use std::process::Command;
 use values::{Pair, compare, expected};
 
 /// What `tests/setup.sh` installs: an interpreter with the packages of `tests/foreign`, and a reader of pprof's files.
-pub(crate) struct Foreign {
+struct Foreign {
     python: PathBuf,
-    pub(crate) pprof: PathBuf,
+    pprof: PathBuf,
 }
 
-pub(crate) fn foreign() -> Option<Foreign> {
+fn foreign() -> Option<Foreign> {
     let folder = target().0.join("foreign");
     let found = Foreign {
         python: folder.join("python/bin/python"),

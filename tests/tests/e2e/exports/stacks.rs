@@ -1,7 +1,7 @@
 //! Samples in exported files, read back by software that isn't ours: as many as `report --lines` tells, and apart from exact times.
 
-use super::{is_allowed, number, program, record, regions, tasks};
-use crate::second::{exports, traces};
+use super::super::traces;
+use crate::sampled::{is_allowed, lines, number, program, record, regions, tasks};
 use ompfuse_tests::{command, process};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +82,7 @@ struct Readers {
 fn readers() -> Option<Readers> {
     Some(Readers {
         traces: traces::foreign()?,
-        pprof: exports::foreign()?.pprof,
+        pprof: super::foreign()?.pprof,
     })
 }
 
@@ -169,7 +169,7 @@ fn samples_are_below_their_constructs() {
         let run = record(&program, &args, 2, &at("out"), &["--sampling=1000"]);
         let exact = export_all(&run, &at("with"), &readers);
         let found = stacks(&run, &at("with"), &readers);
-        let lines = super::lines(&run);
+        let lines = lines(&run);
         let expected = told(&lines);
         for format in FORMATS {
             let stacks = &found[format];
