@@ -93,11 +93,10 @@ impl<'p> Frames<'p> {
 
     fn number(&mut self, frame: Frame) -> usize {
         let next = self.list.len();
-        let number = *self.index.entry(frame).or_insert_with_key(|frame| {
+        *self.index.entry(frame).or_insert_with_key(|frame| {
             self.list.push(frame.clone());
             next
-        });
-        number
+        })
     }
 
     pub(crate) fn list(&self) -> &[Frame] {

@@ -105,13 +105,15 @@ impl CallTree {
     }
 }
 
+/// Paths by the path around them and the region: the calling context of each, and its position.
+type Inside = HashMap<(u32, Option<u32>), Vec<(Option<u32>, u32)>>;
+
 /// The report's call paths by what leads to them.
 struct Ways<'t> {
     timeline: &'t Timeline<'t>,
     /// By position in the run's sites the region's `id`.
     regions: Vec<Option<u32>>,
-    /// By path and region those that are in it: context, and position.
-    inside: HashMap<(u32, Option<u32>), Vec<(Option<u32>, u32)>>,
+    inside: Inside,
     /// Numbers of calls.
     contexts: Vec<u32>,
 }
@@ -123,7 +125,7 @@ impl<'t> Ways<'t> {
             .map(|r| ((r.module.as_deref().unwrap_or_default(), &*r.name), r.id))
             .collect();
         let sites = timeline.sites().iter();
-        let mut inside: HashMap<(u32, Option<u32>), Vec<(Option<u32>, u32)>> = HashMap::new();
+        let mut inside = Inside::new();
         for (at, path) in (0..).zip(&report.call_paths) {
             if let Some(parent) = path.parent {
                 let ways = inside.entry((parent, path.region)).or_default();

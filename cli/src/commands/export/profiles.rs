@@ -155,10 +155,10 @@ fn sampled_tree(args: &Args, progress: Progress<'_>) -> Result<CallTree> {
     {
         let rest = progress.part(1.0 - OF_REPORT);
         load::timeline_with_samples(&run, rest, |timeline, samples, progress| {
-            Ok(match samples {
-                Some(samples) => tree.add_samples(&report, timeline, samples, progress)?,
-                None => (),
-            })
+            if let Some(samples) = samples {
+                tree.add_samples(&report, timeline, samples, progress)?;
+            }
+            Ok(())
         })?;
     }
     Ok(tree)
