@@ -12,6 +12,9 @@ use std::process::Command;
 /// What each format has.
 const FORMATS: [&str; 5] = ["perfetto", "speedscope", "firefox", "pprof", "collapsed"];
 
+/// Constructs, functions with lines, samples: what the reader prints.
+type Read = (Vec<String>, Vec<(String, Option<u64>)>, u64);
+
 /// Samples with one stack.
 #[derive(Debug, Clone)]
 struct Stack {
@@ -39,17 +42,10 @@ impl Stack {
 }
 
 fn export(run: &Path, format: &str, options: &[&str], to: &Path) {
-    let args = ["export".as_ref(), run.as_os_str(), "--to".as_ref()];
-    let output = [OsStr::new("-o"), to.as_os_str()];
-    let format = [OsStr::new(format)];
-    let options = options.iter().map(OsStr::new);
-    command::ok(
-        args.into_iter()
-            .chain(format)
-            .chain(options)
-            .chain(output)
-            .map(OsStr::to_owned),
-    );
+    let mut args = vec![OsStr::new("export"), run.as_os_str(), OsStr::new("--to")];
+    args.push(OsStr::new(format));
+    args.extend(options.iter().map(OsStr::new));
+    command::ok(args.into_iter().chain([OsStr::new("-o"), to.as_os_str()]));
 }
 
 /// Exports a run to all formats with stacks. Returns what is exact in pprof's file.
@@ -97,8 +93,7 @@ fn stacks(run: &Path, folder: &Path, readers: &Readers) -> BTreeMap<String, Vec<
     let mut reader = Command::new(&readers.traces.python);
     reader.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/stacks.py"));
     let read = process::run(reader.arg(&readers.traces.schema).arg(folder)).ok("reading stacks");
-    let read: BTreeMap<String, Vec<(Vec<String>, Vec<(String, Option<u64>)>, u64)>> =
-        serde_json::from_slice(&read.stdout).expect("JSON");
+    let read: BTreeMap<String, Vec<Read>> = serde_json::from_slice(&read.stdout).expect("JSON");
     let stack = |(constructs, functions, samples)| Stack {
         constructs,
         functions,
