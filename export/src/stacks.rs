@@ -57,7 +57,7 @@ impl<'p> Frames<'p> {
     pub(crate) fn of(&mut self, stack: &Stack) -> Vec<usize> {
         let instead = match stack.share {
             Share::Work => None,
-            Share::Runtime => Some("OpenMP runtime"),
+            Share::Runtime => Some("OpenMP runtime or waiting"),
             Share::Recording => Some("recording"),
             Share::Idle => Some("idle"),
             Share::Uncertain => Some("uncertain"),
@@ -192,6 +192,6 @@ mod tests {
             ["[callers not known]", "main", "[unknown]", "[unknown]"]
         );
         let runtime = texts(Share::Runtime, &[], true);
-        assert_eq!(runtime, ["[OpenMP runtime]"]);
+        assert_eq!(runtime, ["[OpenMP runtime or waiting]"]);
     }
 }

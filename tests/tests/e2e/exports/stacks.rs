@@ -36,7 +36,12 @@ impl Stack {
     /// What stands for time without functions.
     fn instead(&self) -> Option<&str> {
         let first = self.functions[0].0.as_str();
-        let all = ["[OpenMP runtime]", "[recording]", "[idle]", "[uncertain]"];
+        let all = [
+            "[OpenMP runtime or waiting]",
+            "[recording]",
+            "[idle]",
+            "[uncertain]",
+        ];
         all.into_iter().find(|name| *name == first)
     }
 }
@@ -110,7 +115,7 @@ fn by_place(stacks: &[Stack]) -> BTreeMap<(String, &'static str), u64> {
     for stack in stacks {
         let what = match stack.instead() {
             None => "work",
-            Some("[OpenMP runtime]") => "runtime",
+            Some("[OpenMP runtime or waiting]") => "runtime",
             Some("[recording]") => "recording",
             Some("[uncertain]") => "uncertain",
             _ => continue, // of no region
