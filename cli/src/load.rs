@@ -26,7 +26,7 @@ use runs::runs;
 use source::sources;
 pub(crate) use source::{Source, inputs, inputs_of_ranks};
 pub(crate) use table::table;
-pub(crate) use timeline::{one_run, timeline};
+pub(crate) use timeline::{has_samples, one_run, timeline, timeline_with_samples};
 
 use crate::input;
 use crate::memory;

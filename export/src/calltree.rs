@@ -6,6 +6,7 @@
 
 mod frames;
 mod metrics;
+mod sampled;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ pub use metrics::{Metric, Quantity, TIME, VISITS};
 use metrics::{events, metrics, nanoseconds, values};
 use ompfuse_report::model::CallPathThread;
 use ompfuse_report::{Report, words};
+pub use sampled::{SampledStack, Samples};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A call-path profile.
@@ -39,6 +41,10 @@ pub struct CallTree {
     pub metrics: Vec<Metric>,
     /// Events that were not counted everywhere, so that they are no metrics.
     pub left_out: Vec<String>,
+    /// Samples, if they were [added](CallTree::add_samples).
+    pub samples: Option<Samples>,
+    /// By position in the report's call paths the node, where its values are wanted.
+    paths: Vec<Option<usize>>,
 }
 
 /// A process.
@@ -172,8 +178,12 @@ impl CallTree {
             nodes: building.nodes,
             metrics: metrics(&events),
             left_out,
+            samples: None,
+            paths: vec![],
         };
-        tree.arrange();
+        let places = tree.arrange();
+        let place = |found: &Found| places[found.node].filter(|_| found.is_wanted);
+        tree.paths = found.iter().map(place).collect();
         Some(tree)
     }
 
@@ -239,8 +249,8 @@ impl CallTree {
         &self.frames[self.nodes[node].frame]
     }
 
-    /// Puts nodes into depth-first order, and leaves out those with no value on or below them.
-    fn arrange(&mut self) {
+    /// Puts nodes into depth-first order, and leaves out those with no value on or below them. Returns where each is then.
+    fn arrange(&mut self) -> Vec<Option<usize>> {
         let mut is_used: Vec<bool> = self.nodes.iter().map(|n| !n.own.is_empty()).collect();
         let mut below: Vec<Vec<usize>> = vec![vec![]; self.nodes.len()];
         if let Some(root) = is_used.first_mut() {
@@ -256,15 +266,18 @@ impl CallTree {
             .into_iter()
             .map(Some)
             .collect();
+        let mut places = vec![None; nodes.len()];
         let mut rest = vec![(0, None)];
         while let Some((at, parent)) = rest.pop() {
             let Some(node) = nodes.get_mut(at).and_then(Option::take) else {
                 continue;
             };
             let place = self.nodes.len();
+            places[at] = Some(place);
             self.nodes.push(Node { parent, ..node });
             rest.extend(below[at].iter().map(|&inner| (inner, Some(place))));
         }
+        places
     }
 }
 

@@ -1,14 +1,18 @@
-//! The Firefox Profiler's format, by the library that samply uses: a marker for each span, with its own time, label and counts.
+//! The Firefox Profiler's format, by the library that samply uses: a marker for each span, with its own time, label and counts, and each
+//! sample's stack.
 //!
 //! The format has one column after the other, so the whole profile is in memory, unlike those of other formats.
 
+use crate::stacks::Frames;
 use crate::trace::{
-    LABEL_LIMIT, Names, View, category, each, is_stretch, origin, process_name, since, thread_name,
+    LABEL_LIMIT, Names, Next, View, category, each_with_samples, is_stretch, origin, process_name,
+    since, thread_name,
 };
 use fxprof_processed_profile::{
-    CategoryColor, CategoryHandle, Marker, MarkerFieldFlags, MarkerFieldFormat, MarkerLocations,
-    MarkerTiming, MarkerTypeHandle, Profile, ReferenceTimestamp, RuntimeSchemaMarkerField,
-    RuntimeSchemaMarkerSchema, SamplingInterval, StringHandle, ThreadHandle, Timestamp,
+    CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, Marker,
+    MarkerFieldFlags, MarkerFieldFormat, MarkerLocations, MarkerTiming, MarkerTypeHandle, Profile,
+    ReferenceTimestamp, RuntimeSchemaMarkerField, RuntimeSchemaMarkerSchema, SamplingInterval,
+    StringHandle, ThreadHandle, Timestamp,
 };
 use ompfuse_fuse::run::timeline::{Step, Timeline};
 use ompfuse_progress::Progress;
@@ -77,7 +81,10 @@ pub fn write(
     let mut profile = Profile::new(
         &header.program,
         ReferenceTimestamp::from_millis_since_unix_epoch(started),
-        SamplingInterval::from_millis(1),
+        match view.samples {
+            Some(samples) => SamplingInterval::from_nanos(samples.period_ns()),
+            None => SamplingInterval::from_millis(1),
+        },
     );
     let kind = profile.register_marker_type(schema(timeline));
     let categories: HashMap<&str, CategoryHandle> = CATEGORIES
@@ -89,9 +96,41 @@ pub fn write(
     let no_label = profile.intern_string("");
     let (mut counts, mut numbers) = (vec![], vec![]);
     let at = |ns| Timestamp::from_nanos_since_reference(since(origin, ns));
-    each(timeline, view, progress, |number, step| {
-        let Step::Leave(span, end) = step else {
-            return Ok(());
+    let mut frames = view
+        .samples
+        .map(|s| (Frames::new(s.places()), s.period_ns()));
+    each_with_samples(timeline, view, progress, |number, next| {
+        let (span, end) = match (next, &mut frames) {
+            (Next::Step(Step::Leave(span, end)), _) => (span, end),
+            (Next::Sample(sample, around), Some((frames, period_ns))) => {
+                let lane = &timeline.lanes()[number];
+                let category = |span| categories[category(span, lane)];
+                let mut stack: Vec<(String, CategoryHandle)> = vec![];
+                for span in around {
+                    let (name, is_new) = names.number(timeline, span);
+                    let name = names.get(name).text.clone();
+                    if is_new {
+                        handles.push(profile.intern_string(&name));
+                    }
+                    stack.push((name, category(span)));
+                }
+                let inner = stack.last().map(|(_, category)| *category);
+                for frame in frames.of(sample) {
+                    let category = inner.unwrap_or(CategoryHandle::OTHER);
+                    stack.push((frames.list()[frame].text(), category));
+                }
+                let stack = stack.into_iter().map(|(name, category)| FrameInfo {
+                    frame: Frame::Label(profile.intern_string(&name)),
+                    category_pair: category.into(),
+                    flags: FrameFlags::empty(),
+                });
+                let stack: Vec<FrameInfo> = stack.collect();
+                let stack = profile.intern_stack_frames(threads[number], stack.into_iter());
+                let cpu = CpuDelta::from_nanos(*period_ns);
+                profile.add_sample(threads[number], at(sample.at_ns), stack, cpu, 1);
+                return Ok(());
+            }
+            _ => return Ok(()),
         };
         let lane = &timeline.lanes()[number];
         let (name, is_new) = names.number(timeline, &span);

@@ -21,6 +21,7 @@ pub mod perfetto;
 pub mod pprof;
 pub mod regions;
 pub mod speedscope;
+pub mod stacks;
 pub mod table;
 pub mod tau;
 mod trace;

@@ -1,13 +1,14 @@
 //! Perfetto's trace format: a track for each thread, below that of its process; a slice for each span, with its own time, label and
-//! counts; arrows from a task's creation to its execution, and to it from those that it depends on.
+//! counts; arrows from a task's creation to its execution, and to it from those that it depends on; samples with their stacks.
 //!
 //! Each thread is a packet sequence of its own, whose names are interned as they are met. So nothing but names is kept.
 
 mod messages;
+mod samples;
 
 use crate::trace::{
-    LABEL_LIMIT, Names, OF_TASKS, View, category, each, is_stretch, origin, process_name, since,
-    thread_name,
+    LABEL_LIMIT, Names, Next, OF_TASKS, View, category, each_with_samples, is_stretch, origin,
+    process_name, since, thread_name,
 };
 use messages::{
     DebugAnnotation, INSTANT, Interned, InternedData, NEEDS_STATE, ProcessDescriptor, SLICE_BEGIN,
@@ -16,6 +17,7 @@ use messages::{
 use ompfuse_fuse::run::timeline::{Lane, Span, Step, Timeline};
 use ompfuse_progress::Progress;
 use prost::Message;
+use samples::{Known, Sampled, defaults};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -71,7 +73,10 @@ pub fn write(
     }
     let (origin, mut names) = (origin(timeline), Names::default());
     let mut sequence = Sequence::default();
-    each(timeline, view, progress, |number, step| {
+    let mut sampled = view
+        .samples
+        .map(|s| Sampled::new(&timeline.header().program, s));
+    each_with_samples(timeline, view, progress, |number, next| {
         if sequence.lane != Some(number) {
             sequence = Sequence {
                 lane: Some(number),
@@ -80,9 +85,29 @@ pub fn write(
             packets.put(TracePacket {
                 sequence_flags: Some(STATE_CLEARED),
                 interned_data: Some(argument_names(timeline)),
+                trace_packet_defaults: view.samples.map(|s| defaults(s.period_ns())),
                 ..packet(number)
             })?;
         }
+        let step = match (next, &mut sampled) {
+            (Next::Step(step), _) => step,
+            (Next::Sample(sample, around), Some(sampled)) => {
+                let lane = &timeline.lanes()[number];
+                let pid = timeline.processes()[lane.process as usize].pid;
+                let around = around.iter().map(|span| names.number(timeline, span).0);
+                let around: Vec<usize> = around.collect();
+                let around = around.into_iter().map(|name| names.get(name));
+                let (event, new) = sampled.sample(&mut sequence, (pid, lane.tid), sample, around);
+                return packets.put(TracePacket {
+                    timestamp: Some(since(origin, sample.at_ns)),
+                    sequence_flags: Some(NEEDS_STATE),
+                    interned_data: (new != InternedData::default()).then_some(new),
+                    perf_sample: Some(event),
+                    ..packet(number)
+                });
+            }
+            (Next::Sample(..), None) => return Ok(()),
+        };
         let lane = &timeline.lanes()[number];
         let (span, at, kind) = match step {
             Step::Enter(span) if is_stretch(&span) => (span, span.begin_ns, SLICE_BEGIN),
@@ -137,6 +162,7 @@ struct Sequence {
     lane: Option<usize>,
     names: HashMap<usize, u64>,
     categories: HashMap<&'static str, u64>,
+    sampled: Known,
 }
 
 /// The number of a name. What is met first is said to the reader.

@@ -1,8 +1,9 @@
-//! pprof's profile: a sample for each path and thread, with a value for each metric; functions with files and lines.
+//! pprof's profile: a sample for each path and thread, with a value for each metric; functions with files and lines. Samples of the
+//! processor's time are two further metrics, of entries of their own.
 
 mod messages;
 
-use crate::calltree::{CallTree, Frame, FrameKind, Quantity};
+use crate::calltree::{CallTree, Frame, FrameKind, Quantity, Samples};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use messages::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
@@ -31,14 +32,18 @@ fn profile(tree: &CallTree) -> Profile {
             Quantity::Visits | Quantity::Event => "count",
         }),
     });
-    let sample_type: Vec<ValueType> = sample_type.collect();
+    let mut sample_type: Vec<ValueType> = sample_type.collect();
     let mut mappings = Mappings::default();
     let (mut location, mut function) = (vec![], vec![]);
     for (id, frame) in (1..).zip(&tree.frames) {
         function.push(of_frame(&mut strings, id, frame));
         location.push(Location {
             id,
-            mapping_id: mappings.number(&mut strings, frame),
+            mapping_id: mappings.number(
+                &mut strings,
+                frame.module.as_deref(),
+                frame.build_id.as_deref(),
+            ),
             address: frame.address.unwrap_or(0),
             line: vec![Line {
                 function_id: id,
@@ -62,6 +67,50 @@ fn profile(tree: &CallTree) -> Profile {
             });
         }
     }
+    if let Some(samples) = &tree.samples {
+        for (name, unit) in [("samples", "count"), ("cpu", "nanoseconds")] {
+            sample_type.push(ValueType {
+                r#type: strings.number(name),
+                unit: strings.number(unit),
+            });
+        }
+        sample
+            .iter_mut()
+            .for_each(|exact| exact.value.extend([0, 0]));
+        let first = location.len() as u64 + 1;
+        let mut functions = HashMap::new();
+        for (id, frame) in (first..).zip(&samples.frames) {
+            let module = frame.object.as_deref().unwrap_or(&tree.program);
+            let file = frame.file.as_deref().unwrap_or_default();
+            let next = function.len() as u64 + 1;
+            let function_id = *functions.entry((&frame.name, file)).or_insert(next);
+            if function_id == next {
+                let name = strings.number(&frame.name);
+                function.push(Function {
+                    id: next,
+                    name,
+                    system_name: name,
+                    filename: strings.number(file),
+                    start_line: 0,
+                });
+            }
+            location.push(Location {
+                id,
+                mapping_id: mappings.number(&mut strings, Some(module), None),
+                address: 0,
+                line: vec![Line {
+                    function_id,
+                    line: frame.line.map_or(0, i64::from),
+                }],
+            });
+        }
+        let stacks = sampled(tree, samples, first);
+        sample.extend(stacks.map(|(thread, location_id, value)| Sample {
+            location_id,
+            value,
+            label: labels[thread].clone(),
+        }));
+    }
     Profile {
         sample_type,
         sample,
@@ -72,6 +121,23 @@ fn profile(tree: &CallTree) -> Profile {
         duration_nanos: tree.duration_ns.unwrap_or(0) as i64,
         string_table: strings.list,
     }
+}
+
+/// The samples: thread, stack and values. `first`: the location of the first function.
+fn sampled(
+    tree: &CallTree,
+    samples: &Samples,
+    first: u64,
+) -> impl Iterator<Item = (usize, Vec<u64>, Vec<i64>)> {
+    samples.stacks.iter().map(move |stack| {
+        let functions = stack.frames.iter().rev().map(|&at| first + at as u64);
+        let path = tree.around(stack.node);
+        let path = path.map(|at| tree.nodes[at].frame as u64 + 1);
+        let mut values = vec![0; tree.metrics.len()];
+        let cpu_ns = stack.samples.saturating_mul(samples.period_ns);
+        values.extend([stack.samples as i64, cpu_ns as i64]);
+        (stack.thread, functions.chain(path).collect(), values)
+    })
 }
 
 /// Who a thread's samples are of. As texts: readers leave out a number that is 0.
@@ -134,8 +200,13 @@ struct Mappings {
 
 impl Mappings {
     /// The number of a frame's, 0 if it has none.
-    fn number(&mut self, strings: &mut Strings, frame: &Frame) -> u64 {
-        let Some(module) = &frame.module else {
+    fn number(
+        &mut self,
+        strings: &mut Strings,
+        module: Option<&str>,
+        build_id: Option<&str>,
+    ) -> u64 {
+        let Some(module) = module else {
             return 0;
         };
         let filename = strings.number(module);
@@ -151,7 +222,7 @@ impl Mappings {
                 has_line_numbers: true,
             });
         }
-        if let Some(build_id) = &frame.build_id {
+        if let Some(build_id) = build_id {
             self.list[id as usize - 1].build_id = strings.number(build_id);
         }
         id

@@ -14,6 +14,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::construct::OverheadClass;
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::run::timeline::{Doing, Kind, Lane, Span, Step, Timeline};
+use ompfuse_fuse::samples::Stack;
 use ompfuse_progress::Progress;
 use std::collections::HashMap;
 use std::io;
@@ -26,6 +27,26 @@ pub(crate) const OF_TASKS: f64 = 0.2;
 
 /// So many steps are read before somebody is told.
 const STRETCH: usize = 1 << 16;
+
+/// What comes next on a thread.
+#[derive(Debug)]
+pub(crate) enum Next<'n, 'a> {
+    /// A span begins or ends.
+    Step(Step<'a>),
+    /// A sample, and the stretches that it is in, the innermost last: at least one.
+    Sample(&'n Stack, &'n [Span<'a>]),
+}
+
+/// Reads all threads, one after the other, with their samples.
+pub(crate) fn each_with_samples<'a>(
+    timeline: &Timeline<'a>,
+    view: &View<'_>,
+    progress: Progress<'_>,
+    mut next: impl FnMut(usize, Next<'_, 'a>) -> io::Result<()>,
+) -> io::Result<()> {
+    (0..timeline.lanes().len())
+        .try_for_each(|lane| next_of(timeline, lane, view, progress, |n| next(lane, n)))
+}
 
 /// Reads all threads, one after the other.
 pub(crate) fn each<'a>(
@@ -46,6 +67,24 @@ pub(crate) fn each_of<'a>(
     progress: Progress<'_>,
     mut step: impl FnMut(Step<'a>) -> io::Result<()>,
 ) -> io::Result<()> {
+    let view = View {
+        samples: None,
+        ..*view
+    };
+    next_of(timeline, lane, &view, progress, |next| match next {
+        Next::Step(next) => step(next),
+        Next::Sample(..) => Ok(()),
+    })
+}
+
+/// Reads one thread with its samples.
+fn next_of<'a>(
+    timeline: &Timeline<'a>,
+    lane: usize,
+    view: &View<'_>,
+    progress: Progress<'_>,
+    mut next: impl FnMut(Next<'_, 'a>) -> io::Result<()>,
+) -> io::Result<()> {
     // Each interval begins and ends.
     let all = 2 * timeline.intervals() as usize;
     let mut read = 0;
@@ -56,16 +95,33 @@ pub(crate) fn each_of<'a>(
             progress.release();
         }
     });
-    if view.is_all() {
-        return steps.try_for_each(step);
+    let mut along = view.samples.map(|samples| samples.along(timeline, lane));
+    let is_all = view.is_all();
+    if is_all && along.is_none() {
+        return steps.try_for_each(|step| next(Next::Step(step)));
     }
     let mut seen = Seen::new(timeline, view);
-    for next in steps {
-        if !seen.take(next, &mut step)? {
-            break;
+    for step in steps {
+        if let Some(along) = &mut along {
+            while let Some((open, sample)) = along.before(&step) {
+                let mut around = match is_all {
+                    true => open.to_vec(),
+                    false => seen.at(sample.at_ns, open),
+                };
+                around.retain(is_stretch);
+                if !around.is_empty() {
+                    next(Next::Sample(&sample, &around))?;
+                }
+            }
+            along.pass(&step);
+        }
+        match is_all {
+            true => next(Next::Step(step))?,
+            false if seen.take(step, &mut |step| next(Next::Step(step)))? => {}
+            false => break,
         }
     }
-    seen.end(&mut step)
+    seen.end(&mut |step| next(Next::Step(step)))
 }
 
 /// Whether a span is a stretch of time. Fetching a loop's ranges is on record as one sum for each loop, and lasts as long as that.

@@ -3,7 +3,8 @@
 //! ```text
 //! files of samples ──Collected::read──> samples of threads, each in a file at an offset
 //!                                          │ names: SampledPlaces, a file of the run
-//!            Timeline ──by time────────────┴──> Lines: sums by region and place
+//!            Timeline ──by time────────────┼──> Lines: sums by region and place
+//!                                          └──> Stacks: each by itself
 //! ```
 //! A sample belongs to what its thread did at that time, as the records tell. Nothing is guessed: what lies so near to a boundary that the
 //! clocks can't tell on which side is counted apart.
@@ -14,13 +15,16 @@ mod by_stack;
 mod collected;
 mod functions;
 mod memory;
+mod named;
 mod region;
+mod stacks;
 mod summed;
 mod sums;
 #[cfg(test)]
 mod tests;
 mod uneven;
 mod units;
+mod walk;
 
 pub use crate::run::places::{Code, Mark, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
 pub use asleep::{Asleep, AsleepAt, StopPlace};
@@ -31,7 +35,9 @@ pub use collected::{
 };
 pub use functions::FunctionSum;
 pub use memory::{Memory, maker};
+pub use named::Share;
 pub use region::{LineSum, RegionLines};
+pub use stacks::{Along, Stack, Stacks};
 pub use summed::sampled_sums;
 pub use sums::{SampledSum, SampledSums};
 pub use uneven::{AtLine, Difference, InFunction, Pair, Reason, Uneven, UnitsAsleep};

@@ -7,11 +7,13 @@ mod groups;
 pub mod growth;
 pub mod live;
 mod parallel;
+mod span_paths;
 mod stream;
 mod sums;
 mod table;
 pub(crate) mod tree;
 
+pub use span_paths::{PathStep, SpanPaths};
 pub(crate) use table::TableSums;
 pub use tree::{MOST_PATHS, PathKind, PathStat};
 

@@ -97,7 +97,8 @@ def arrows(flows):
     """How many go from a task's creation to its execution, and from one task to another that depends on it; all others would be wrong."""
     connected = dependences = 0
     for flow, slices in flows.items():
-        kinds = [kind for _, kind in sorted(slices)]
+        # A task that is executed at once may begin in the same nanosecond.
+        kinds = [kind for _, kind in sorted(slices, key=lambda of_slice: of_slice[0])]
         if flow >> 63:
             assert kinds == ["task", "task"], kinds
             dependences += 1
@@ -170,6 +171,8 @@ def read_speedscope(file, schema):
     found = collections.defaultdict(sums)
     frames = [frame["name"] for frame in profile["shared"]["frames"]]
     for thread in profile["profiles"]:
+        if thread["type"] == "sampled":
+            continue  # stacks.py
         track = Track(found)
         for event in thread["events"]:
             assert thread["startValue"] <= event["at"] <= thread["endValue"]

@@ -35,8 +35,8 @@ pub(crate) struct Args {
     /// Add a column `label_hex` to a table of units, with the numbers of labels in hexadecimal (csv only)
     #[arg(long)]
     hex_labels: bool,
-    /// What values of collapsed stacks are: `time`, `visits`, a class of overhead as `imbalance`, or an event
-    /// (default: time)
+    /// What values of collapsed stacks are: `time`, `visits`, a class of overhead as `imbalance`, an event, or
+    /// `samples` (default: time)
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// Take only this stretch of a trace's time, as 1s..2s, 1.5s.. or ..20ms
@@ -82,7 +82,7 @@ enum Target {
     Chrome,
     /// Flame graph over time: www.speedscope.app
     Speedscope,
-    /// Profile of markers: profiler.firefox.com
+    /// Markers, and stacks of samples: profiler.firefox.com
     Firefox,
     /// Folder with a trace: Vampir, Scalasca; OTF2's library has to be installed
     Otf2,

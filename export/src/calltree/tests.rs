@@ -49,6 +49,8 @@ fn tree(names: [&str; 3]) -> CallTree {
         nodes: vec![node(0, &[(0, 1)]), node(1, &[]), node(2, &[(0, 2), (1, 3)])],
         metrics,
         left_out: vec![],
+        samples: None,
+        paths: vec![],
     }
 }
 

@@ -23,8 +23,12 @@ pub(super) struct TracePacket {
     pub(super) interned_data: Option<InternedData>,
     #[prost(uint32, optional, tag = "13")]
     pub(super) sequence_flags: Option<u32>,
+    #[prost(message, optional, tag = "59")]
+    pub(super) trace_packet_defaults: Option<TracePacketDefaults>,
     #[prost(message, optional, tag = "60")]
     pub(super) track_descriptor: Option<TrackDescriptor>,
+    #[prost(message, optional, tag = "66")]
+    pub(super) perf_sample: Option<PerfSample>,
 }
 
 /// `SEQ_INCREMENTAL_STATE_CLEARED`.
@@ -39,7 +43,7 @@ pub(super) const INSTANT: i32 = 3;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TrackEvent {
-    #[prost(uint64, repeated, tag = "3")]
+    #[prost(uint64, repeated, packed = "false", tag = "3")]
     pub(super) category_iids: Vec<u64>,
     #[prost(message, repeated, tag = "4")]
     pub(super) debug_annotations: Vec<DebugAnnotation>,
@@ -72,9 +76,100 @@ pub(super) struct InternedData {
     pub(super) event_names: Vec<Interned>,
     #[prost(message, repeated, tag = "3")]
     pub(super) debug_annotation_names: Vec<Interned>,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) function_names: Vec<Interned>,
+    #[prost(message, repeated, tag = "6")]
+    pub(super) frames: Vec<StackFrame>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) callstacks: Vec<Callstack>,
+    #[prost(message, repeated, tag = "17")]
+    pub(super) mapping_paths: Vec<Interned>,
+    #[prost(message, repeated, tag = "18")]
+    pub(super) source_paths: Vec<Interned>,
+    #[prost(message, repeated, tag = "19")]
+    pub(super) mappings: Vec<Mapping>,
 }
 
-/// `EventCategory`, `EventName` and `DebugAnnotationName` are alike.
+/// `Frame`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct StackFrame {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    pub(super) function_name_id: Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    pub(super) mapping_id: Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    pub(super) rel_pc: Option<u64>,
+    #[prost(uint64, optional, tag = "5")]
+    pub(super) source_path_iid: Option<u64>,
+    #[prost(uint32, optional, tag = "6")]
+    pub(super) line_number: Option<u32>,
+}
+
+/// Frames, the outermost first.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Callstack {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    #[prost(uint64, repeated, packed = "false", tag = "2")]
+    pub(super) frame_ids: Vec<u64>,
+}
+
+/// A file with code.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Mapping {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    pub(super) start: Option<u64>,
+    #[prost(uint64, optional, tag = "5")]
+    pub(super) end: Option<u64>,
+    #[prost(uint64, repeated, packed = "false", tag = "7")]
+    pub(super) path_string_ids: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct PerfSample {
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) pid: Option<u32>,
+    #[prost(uint32, optional, tag = "3")]
+    pub(super) tid: Option<u32>,
+    #[prost(uint64, optional, tag = "4")]
+    pub(super) callstack_iid: Option<u64>,
+    #[prost(int32, optional, tag = "5")]
+    pub(super) cpu_mode: Option<i32>,
+}
+
+/// `Profiling.CpuMode`: code of the user.
+pub(super) const USER_MODE: i32 = 2;
+
+/// What packets of a sequence have in common.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TracePacketDefaults {
+    #[prost(message, optional, tag = "12")]
+    pub(super) perf_sample_defaults: Option<PerfSampleDefaults>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct PerfSampleDefaults {
+    #[prost(message, optional, tag = "1")]
+    pub(super) timebase: Option<Timebase>,
+}
+
+/// `PerfEvents.Timebase`: how often samples are taken.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Timebase {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) period: Option<u64>,
+    #[prost(int32, optional, tag = "4")]
+    pub(super) counter: Option<i32>,
+}
+
+/// `PerfEvents.Counter`.
+pub(super) const CPU_CLOCK: i32 = 1;
+
+/// `EventCategory`, `EventName`, `DebugAnnotationName` and `InternedString` are alike.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Interned {
     #[prost(uint64, optional, tag = "1")]

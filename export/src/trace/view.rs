@@ -2,6 +2,7 @@
 
 use super::Orders;
 use ompfuse_fuse::run::timeline::{Span, Step, Timeline};
+use ompfuse_fuse::samples::Stacks;
 use std::io;
 
 /// Decides about a span by itself.
@@ -17,6 +18,8 @@ pub struct View<'v> {
     pub select: Option<Choice<'v>>,
     /// What orders units, where the format has a place for that.
     pub orders: Option<&'v Orders>,
+    /// The run's samples, where the format has a place for stacks.
+    pub samples: Option<&'v Stacks<'v>>,
 }
 
 impl std::fmt::Debug for View<'_> {
@@ -105,6 +108,14 @@ impl<'t, 'a, 'v> Seen<'t, 'a, 'v> {
             }
         }
         Ok(true)
+    }
+
+    /// What is seen at a time of the spans that are open then.
+    pub(super) fn at(&self, ns: i64, open: &[Span<'a>]) -> Vec<Span<'a>> {
+        let is_inside = (self.from..self.to).contains(&ns);
+        let all = open.iter().zip(&self.open);
+        let seen = all.filter(|(_, seen)| is_inside && seen.is_selected);
+        seen.map(|(span, _)| *span).collect()
     }
 
     /// Leaves what goes on at the window's end.

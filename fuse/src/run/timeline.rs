@@ -13,6 +13,7 @@
 
 mod index;
 mod labels;
+mod nodes;
 mod steps;
 mod tasks;
 mod teams;
@@ -26,7 +27,6 @@ pub use teams::Team;
 
 use super::files::RunFiles;
 use super::health::Health;
-use super::nodes::NONE;
 use super::read::RunReader;
 use super::rows::is_root;
 use super::{EventInfo, ProcessInfo, shared};
@@ -391,15 +391,6 @@ impl<'a> Timeline<'a> {
             .filter(|_| span.kind == Kind::Enter && span.has_end())?;
         let process = &self.reader.processes[lane.process as usize];
         Some(process.clock.at(index::held(&record).1))
-    }
-
-    /// The site of the innermost parallel region around a span, as far as it is known.
-    pub fn region_of(&self, lane: &Lane, span: &Span<'_>) -> Option<u32> {
-        let nodes = &self.reader.nodes;
-        let process = &self.reader.processes[lane.process as usize];
-        let parent = process.index.get(span.parent)? as usize;
-        let region = Some(nodes.parallel[parent]).filter(|&at| at != NONE)?;
-        Some(nodes.site[region as usize]).filter(|&site| site != NONE)
     }
 
     /// When a process's time stamp counter had this value, in nanoseconds since the run's begin.

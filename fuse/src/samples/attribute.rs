@@ -2,22 +2,18 @@
 
 use super::asleep::StopKey;
 use super::by_stack::ThreadLines;
-use super::collected::{Away, Callers, CodeAt, Collected, OfFile, SampleAt};
+use super::collected::{Away, Collected, SampleAt};
 use super::functions::Functions;
+use super::named::{Named, Share};
 use super::region::{OfRegion, RegionLines, Work};
 use super::uneven::{Names, Uneven, uneven};
 use super::units::{UnitKey, Units};
-use crate::run::places::{Code, Mark, SampledObject, SampledPlace, SampledPlaces};
+use super::walk::{Event, Moment, Walk, events};
+use crate::run::places::{SampledPlace, SampledPlaces};
 use crate::run::timeline::{Doing, Lane, Span, Step, Timeline};
 use ompfuse_format::Construct;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
-
-/// What the two clocks may differ by, in nanoseconds. A sample nearer to the begin or end of a span may belong to its neighbour.
-///
-/// More isn't needed: the kernel stamps a sample while the thread is stopped, so every boundary that the thread has recorded before is
-/// earlier than the stamp, and every later one later. Interrupting a thread takes longer than this.
-const CLOCKS_NS: i64 = 200;
+use std::collections::BTreeMap;
 
 /// All samples of a run, by region and place.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,11 +34,7 @@ pub struct Lines {
 
 /// Sums under construction.
 pub(super) struct Sums<'p> {
-    pub(super) places: &'p SampledPlaces,
-    /// By file and object, what is known of it.
-    objects: Vec<Vec<Option<&'p SampledObject>>>,
-    /// What had called samples, by file.
-    pub(super) callers: Vec<&'p [Callers]>,
+    pub(super) named: Named<'p>,
     functions: Functions<'p>,
     pub(super) regions: BTreeMap<Option<u32>, OfRegion>,
     held: BTreeMap<Option<u32>, OfRegion>,
@@ -60,16 +52,8 @@ pub fn lines(
     places: &SampledPlaces,
     with_units: bool,
 ) -> Lines {
-    let objects = places.objects.iter();
-    let known: HashMap<&str, &SampledObject> = objects.map(|o| (o.path.as_str(), o)).collect();
-    let of_file = |file: &OfFile| {
-        let of_object = |path: &String| known.get(path.as_str()).copied();
-        file.objects.iter().map(of_object).collect()
-    };
     let mut sums = Sums {
-        places,
-        objects: collected.files.iter().map(of_file).collect(),
-        callers: collected.files.iter().map(|f| &f.callers[..]).collect(),
+        named: Named::new(collected, places),
         functions: Functions::of(places),
         regions: BTreeMap::new(),
         held: BTreeMap::new(),
@@ -79,23 +63,7 @@ pub fn lines(
     };
     let mut placed = 0;
     for number in 0..timeline.lanes().len() {
-        let lane = &timeline.lanes()[number];
-        let key = (timeline.processes()[lane.process as usize].pid, lane.tid);
-        let mut events = vec![];
-        for (at, file) in collected.files.iter().enumerate() {
-            // Another process or thread may have had the numbers before, or after.
-            let at_ns = |raw_ns: u64| {
-                let ns = timeline.at(lane, file.tsc(raw_ns)?);
-                (lane.begin_ns..=lane.end_ns).contains(&ns).then_some(ns)
-            };
-            let samples = file.threads.get(&key).into_iter().flatten();
-            events.extend(samples.filter_map(|s| Some((at_ns(s.raw_ns)?, Event::Sample(at, *s)))));
-            let away = file.away.get(&key).into_iter().flatten();
-            let away = away.filter(|a| !a.is_open); // it has ended
-            let at_away = |a: &Away| Some((at_ns(a.raw_ns)?, Event::Away(at, *a)));
-            events.extend(away.filter_map(at_away));
-        }
-        events.sort_by_key(|(ns, _)| *ns); // stable
+        let events = events(timeline, number, collected, true);
         placed += sums.add_lane(timeline, number, &events);
     }
     match timeline.lanes().is_empty() {
@@ -103,15 +71,6 @@ pub fn lines(
         false => sums.out.unrecorded = collected.len().saturating_sub(placed),
     }
     sums.finish()
-}
-
-/// What is known of a thread at a time.
-#[derive(Debug, Clone, Copy)]
-enum Event {
-    /// A sample of one of the files.
-    Sample(usize, SampleAt),
-    /// It lost its processor then, in one of the files.
-    Away(usize, Away),
 }
 
 /// A sample, and what its thread did.
@@ -137,63 +96,43 @@ impl Sums<'_> {
             return 0;
         }
         let lane = &timeline.lanes()[number];
-        let (mut open, mut next, mut placed): (Vec<Span<'_>>, usize, u64) = (vec![], 0, 0);
-        // When another span began to be the innermost one, and when one of another region did.
-        let (mut since, mut since_region, mut region) = (i64::MIN, i64::MIN, None);
+        let (mut walk, mut placed) = (Walk::new(events), 0);
         // Sites of critical sections and the like, and when they are left.
         let mut held: Vec<(Option<u32>, i64)> = vec![];
         for step in timeline.steps(number) {
-            let now = match &step {
-                Step::Enter(span) => span.begin_ns,
-                Step::Leave(_, at) => *at,
-            };
-            while let Some((ns, event)) = events.get(next).filter(|(ns, _)| *ns < now) {
-                next += 1;
-                let Some(span) = open.last() else {
-                    continue;
-                };
-                let (file, sample) = match event {
+            while let Some(moment) = walk.before(&step) {
+                let (file, sample) = match &moment.event {
                     Event::Sample(file, sample) => (*file, sample),
                     Event::Away(file, away) => {
-                        self.away(lane, span, region, (*file, away));
+                        self.away(lane, &moment, *file, away);
                         continue;
                     }
                 };
                 placed += 1;
-                let is_near =
-                    |since: i64| ns.saturating_sub(since).min(now.saturating_sub(*ns)) < CLOCKS_NS;
-                held.retain(|(_, until)| *until > *ns);
+                held.retain(|(_, until)| *until > moment.ns);
                 self.add(&At {
-                    span,
+                    span: moment.span,
                     held: held.last().and_then(|(site, _)| *site),
                     is_root: lane.is_root,
                     process: lane.process,
-                    site: region,
+                    site: moment.site,
                     file,
                     sample,
-                    unit_is_uncertain: is_near(since),
-                    is_uncertain: is_near(since_region),
+                    unit_is_uncertain: moment.unit_is_uncertain,
+                    is_uncertain: moment.is_uncertain,
                 });
             }
-            if next == events.len() && self.units.is_none() {
+            if walk.is_over() && self.units.is_none() {
                 break;
             }
+            walk.pass(&step);
             match step {
-                Step::Enter(span) => {
-                    self.enter(lane, &span);
-                    open.push(span);
-                }
+                Step::Enter(span) => self.enter(lane, &span),
                 Step::Leave(span, _) => {
-                    open.pop();
                     if let Some(until) = timeline.released_ns(lane, &span) {
                         held.push((span.site, until));
                     }
                 }
-            }
-            since = now;
-            let site = open.iter().rev().find_map(|span| span.site);
-            if site != region {
-                (region, since_region) = (site, now);
             }
         }
         placed
@@ -214,14 +153,8 @@ impl Sums<'_> {
     }
 
     /// In a span the thread had no processor for some time.
-    fn away(
-        &mut self,
-        lane: &Lane,
-        span: &Span<'_>,
-        site: Option<u32>,
-        (file, away): (usize, &Away),
-    ) {
-        let unit = unit_key(lane.process, span);
+    fn away(&mut self, lane: &Lane, moment: &Moment<'_, '_>, file: usize, away: &Away) {
+        let unit = unit_key(lane.process, moment.span);
         if let (Some(units), Some(key)) = (&mut self.units, unit) {
             units.add(key, |unit| match away.is_preempted {
                 true => unit.interrupted_ns += away.ns,
@@ -229,12 +162,12 @@ impl Sums<'_> {
             });
         }
         // What OpenMP waits for is known by records.
-        let is_own = matches!(span.doing(lane.is_root), Doing::Work | Doing::Serial);
+        let is_own = matches!(moment.span.doing(lane.is_root), Doing::Work | Doing::Serial);
         if away.is_preempted || !is_own {
             return;
         }
         let stop = self.stop(file, away);
-        let region = self.regions.entry(site).or_default();
+        let region = self.regions.entry(moment.site).or_default();
         region.stops.add(away.ns, stop);
         if let (Some(units), Some(key), Some(stop)) = (&mut self.units, unit, stop) {
             units.stop(key, stop, away.ns);
@@ -244,7 +177,7 @@ impl Sums<'_> {
     /// Where a thread had stopped, if that was seen.
     pub(super) fn stop(&self, file: usize, away: &Away) -> Option<StopKey> {
         let stop = away.stop.as_ref()?;
-        let place = self.place(file, &stop.sample.at);
+        let place = self.named.place(file, &stop.sample.at);
         Some((self.work(file, &stop.sample, place).line, stop.call))
     }
 
@@ -252,31 +185,22 @@ impl Sums<'_> {
         if let (Some(units), Some(key)) = (&mut self.units, unit_key(at.process, at.span)) {
             units.add(key, |unit| unit.seen += 1);
         }
-        let place = self.place(at.file, &at.sample.at);
-        let code = place.and_then(|p| self.places.places.get(p as usize));
-        let is_program = code.is_some_and(|p| p.object.is_none());
-        let code = code.map_or(Code::User, |p| p.code);
-        let doing = at.span.doing(at.is_root);
-        // A wait calls the C library, too.
-        let waits = matches!(doing, Doing::Lost(_) | Doing::Idle) && !is_program;
-        let code = match code {
-            Code::User if waits => Code::Runtime,
-            code => code,
-        };
-        if doing == Doing::Idle && code != Code::User {
+        let place = self.named.place(at.file, &at.sample.at);
+        let share = self.named.share(place, at.span, at.is_root);
+        if share == Share::Idle {
             self.out.idle += 1;
             return;
         }
-        let work = (code == Code::User).then(|| self.work(at.file, at.sample, place));
+        let work = (share == Share::Work).then(|| self.work(at.file, at.sample, place));
         let region = self.regions.entry(at.site).or_default();
         if at.is_uncertain {
             region.sums.uncertain += 1;
             return;
         }
         let Some(work) = work else {
-            match code {
-                Code::Recording => region.sums.recording += 1,
-                Code::Runtime | Code::User => region.sums.runtime += 1,
+            match share {
+                Share::Recording => region.sums.recording += 1,
+                _ => region.sums.runtime += 1,
             }
             return;
         };
@@ -292,26 +216,15 @@ impl Sums<'_> {
 
     /// Where a sample of the work is.
     pub(super) fn work(&self, file: usize, sample: &SampleAt, place: Option<u32>) -> Work {
-        let known = |place: u32| self.places.places.get(place as usize);
+        let known = |place: u32| self.named.known(Some(place));
         // Code of a linkage table has neither.
         let has_name = |p: &SampledPlace| p.function.is_some() || p.line.is_some();
         let is_told = |place: u32| known(place).is_some_and(|p| p.object.is_none() && has_name(p));
-        let callers = self.callers[file].get(sample.callers as usize);
-        let calls = callers.map_or(&[][..], |callers| &callers.calls);
-        let mut is_whole = callers.is_some_and(|callers| callers.is_whole);
+        let calls = self.named.calls(file, sample);
         let (mut line, mut callee) = (place, None);
         let mut functions: Vec<u32> = vec![];
         (place.iter()).for_each(|p| self.functions.add(*p, &mut functions));
-        for call in calls {
-            let place = self.place(file, call);
-            let Some((at, what)) = place.and_then(|p| Some((p, known(p)?))) else {
-                continue;
-            };
-            if what.code != Code::User {
-                // Below it is what is around the region.
-                is_whole = true;
-                break;
-            }
+        for at in calls.places.into_iter().flatten() {
             self.functions.add(at, &mut functions);
             if line.is_none_or(|line| !is_told(line)) {
                 // Of what the program calls the outermost function is its business.
@@ -330,33 +243,22 @@ impl Sums<'_> {
             own: place.and_then(|p| self.functions.innermost(p)),
             functions,
             is_counted: place.and_then(known).is_some_and(|p| p.is_counted),
-            is_whole,
+            is_whole: calls.are_whole,
         }
-    }
-
-    /// What is known of code.
-    pub(super) fn place(&self, file: usize, code: &CodeAt) -> Option<u32> {
-        let object = self.objects[file].get(code.object? as usize)?.as_ref()?;
-        object.offsets.get(&code.offset).copied()
-    }
-
-    /// What code in a stack tells of constructs.
-    pub(super) fn mark(&self, file: usize, code: &CodeAt) -> Option<Mark> {
-        let object = self.objects[file].get(code.object? as usize)?.as_ref()?;
-        object.marks.get(&code.offset).copied()
     }
 
     fn finish(self) -> Lines {
         let finished = |regions: BTreeMap<Option<u32>, OfRegion>| {
+            let places = self.named.places;
             let regions = regions.into_iter();
             let mut regions: Vec<RegionLines> = regions
-                .map(|(site, region)| region.finish(site, &self.functions, self.places))
+                .map(|(site, region)| region.finish(site, &self.functions, places))
                 .collect();
             regions.sort_by_key(|r| (Reverse(r.samples()), r.site));
             regions
         };
         let names = Names {
-            places: self.places,
+            places: self.named.places,
             functions: &self.functions.all(),
         };
         let units = self.units.map(Units::finish).unwrap_or_default();

@@ -98,8 +98,8 @@ impl Sums<'_> {
     }
 
     fn add_sample(&mut self, file: usize, sample: &SampleAt, thread: &mut ThreadLines) {
-        let place = self.place(file, &sample.at);
-        let code = place.and_then(|p| self.places.places.get(p as usize));
+        let place = self.named.place(file, &sample.at);
+        let code = place.and_then(|p| self.named.places.places.get(p as usize));
         let is_recording = code.is_some_and(|p| p.code == Code::Recording);
         let found = self.found(file, sample);
         if found.is_runtime && found.site.is_none() {
@@ -153,13 +153,13 @@ impl Sums<'_> {
 
     /// The construct that a stack is in, and whether its thread is in the runtime.
     fn found(&self, file: usize, sample: &SampleAt) -> Found {
-        let callers = self.callers[file].get(sample.callers as usize);
+        let callers = self.named.callers[file].get(sample.callers as usize);
         let calls = callers.map_or(&[][..], |callers| &callers.calls);
         let (mut is_runtime, mut entry) = (None, None);
         for code in std::iter::once(&sample.at).chain(calls) {
-            let place = self.place(file, code);
-            let known = place.and_then(|p| self.places.places.get(p as usize));
-            let mark = self.mark(file, code);
+            let place = self.named.place(file, code);
+            let known = place.and_then(|p| self.named.places.places.get(p as usize));
+            let mark = self.named.mark(file, code);
             // Libraries are called by the program and by the runtime.
             let whose = match known {
                 Some(place) if place.code == Code::Runtime => Some(true),
@@ -178,7 +178,7 @@ impl Sums<'_> {
             let Some(mark) = mark else {
                 continue;
             };
-            let construct = |site: u32| self.places.sites.get(site as usize)?.construct;
+            let construct = |site: u32| self.named.places.sites.get(site as usize)?.construct;
             // Who has called the runtime, and isn't there, is in code that it calls: of a fork that is the region's. A call of another
             // library is all that is below it.
             let is_runtime = is_runtime == Some(true);
@@ -225,16 +225,17 @@ impl Sums<'_> {
         };
         let found = self.found(number, &sample);
         let line = self
-            .work(number, &sample, self.place(number, &sample.at))
+            .work(number, &sample, self.named.place(number, &sample.at))
             .line;
         Some(LastSeen {
             site: found.site,
             is_runtime: found.is_runtime,
             is_idle: found.is_idle,
-            entry: (found.entry).and_then(|e| self.places.places.get(e as usize)?.function.clone()),
+            entry: (found.entry)
+                .and_then(|e| self.named.places.places.get(e as usize)?.function.clone()),
             away_ns: open.map(|away| away.ns),
             is_from_begin: open.is_some_and(|away| away.raw_ns <= begin_ns),
-            at: stop_place((line, call.flatten()), self.places),
+            at: stop_place((line, call.flatten()), self.named.places),
         })
     }
 }

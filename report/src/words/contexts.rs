@@ -107,7 +107,7 @@ fn telling<'s, 'c>(steps: &'s [Step<'c>]) -> Vec<&'s Step<'c>> {
 }
 
 /// Whether a call is before `main` or below a thread's own function, if nothing further out is known. `file`: name of its file.
-pub(crate) fn is_beginning(function: Option<&str>, file: &str) -> bool {
+pub fn is_beginning(function: Option<&str>, file: &str) -> bool {
     let name = function.unwrap_or_default();
     let name = name.split('@').next().unwrap_or_default();
     let is_c_library = file.starts_with("libc.so") || file.starts_with("libpthread.so");

@@ -1,5 +1,6 @@
 //! Exported call-path profiles, read back by software that isn't ours: values by path, rank and thread are the report's.
 
+mod stacks;
 mod values;
 
 use ompfuse_tests::{command, compile, has, process, repository, schema, skip, table, target};

@@ -18,7 +18,7 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// A program of one file; `None` without the compiler.
-fn program(name: &str, compiler: &str) -> Option<(TempDir, PathBuf)> {
+pub(crate) fn program(name: &str, compiler: &str) -> Option<(TempDir, PathBuf)> {
     let folder = tempfile::tempdir().expect("there is room");
     let out = folder.path().join(name);
     let file = source(&format!("{name}.c"));
@@ -26,7 +26,7 @@ fn program(name: &str, compiler: &str) -> Option<(TempDir, PathBuf)> {
 }
 
 /// Whether samples are allowed here; where they aren't, that is said.
-fn is_allowed() -> bool {
+pub(crate) fn is_allowed() -> bool {
     let answer = process::run(command::with_threads(2).args(["doctor", "--format", "json"]));
     let answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON was asked for");
     let checks = answer["checks"].as_array().expect("a list");
@@ -39,7 +39,13 @@ fn is_allowed() -> bool {
 }
 
 /// Records, and returns the run's folder.
-fn record(program: &Path, args: &[&str], threads: usize, out: &Path, options: &[&str]) -> PathBuf {
+pub(crate) fn record(
+    program: &Path,
+    args: &[&str],
+    threads: usize,
+    out: &Path,
+    options: &[&str],
+) -> PathBuf {
     let mut ours = command::with_threads(threads);
     ours.args(["record", "--events", "none", "-o"]).arg(out);
     ours.args(options).arg("--").arg(program).args(args);
@@ -52,7 +58,7 @@ fn header(run: &Path) -> Value {
     serde_json::from_slice(&text).expect("JSON")
 }
 
-fn lines(run: &Path) -> Value {
+pub(crate) fn lines(run: &Path) -> Value {
     let options = ["--lines", "--format=json"].map(OsStr::new);
     let words = [
         OsStr::new("report"),
@@ -65,16 +71,16 @@ fn lines(run: &Path) -> Value {
     serde_json::from_str(&printed).expect("JSON was asked for")
 }
 
-fn number(of: &Value, key: &str) -> u64 {
+pub(crate) fn number(of: &Value, key: &str) -> u64 {
     of[key].as_u64().unwrap_or_else(|| panic!("no {key}: {of}"))
 }
 
-fn regions(lines: &Value) -> &[Value] {
+pub(crate) fn regions(lines: &Value) -> &[Value] {
     lines["regions"].as_array().expect("a list")
 }
 
 /// The program with eight kinds of tasks.
-fn tasks(compiler: &str) -> Option<(TempDir, PathBuf)> {
+pub(crate) fn tasks(compiler: &str) -> Option<(TempDir, PathBuf)> {
     let folder = tempfile::tempdir().expect("there is room");
     let mut files = vec![source("tasks.c")];
     for at in 0..8 {

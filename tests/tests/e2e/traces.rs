@@ -10,7 +10,7 @@ use std::process::Command;
 /// What `tests/setup.sh` installs: an interpreter with the packages of `tests/foreign/requirements.txt`, and speedscope's schema.
 pub(crate) struct Foreign {
     pub(crate) python: PathBuf,
-    schema: PathBuf,
+    pub(crate) schema: PathBuf,
 }
 
 pub(crate) fn foreign() -> Option<Foreign> {

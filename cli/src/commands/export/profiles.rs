@@ -8,9 +8,15 @@ use anyhow::{Context, Result, bail, ensure};
 use ompfuse_export::calltree::{CallTree, TIME};
 use ompfuse_export::{caliper, collapsed, cube, extrap, pprof, tau};
 use ompfuse_progress::Progress;
-use ompfuse_report::Region;
+use ompfuse_report::{Region, Report};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+/// Values of collapsed stacks that aren't exact.
+const SAMPLES: &str = "samples";
+
+/// What reading the report takes of the time, where samples are read behind it.
+const OF_REPORT: f64 = 0.5;
 
 /// Points that Extra-P wants at least.
 const POINTS: usize = 5;
@@ -38,12 +44,23 @@ pub(super) fn write(args: &Args, form: Form, progress: Progress<'_>) -> Result<(
             args.write(|out| Ok(cube::write(out, &tree)?))
         }
         Form::Pprof => {
-            let tree = one()?;
+            let tree = sampled_tree(args, progress)?;
             args.write(|out| Ok(pprof::write(out, &tree)?))
         }
         Form::Caliper => {
             let tree = one()?;
             args.write(|out| Ok(caliper::write(out, &tree)?))
+        }
+        Form::Collapsed if args.metric.as_deref() == Some(SAMPLES) => {
+            let tree = sampled_tree(args, progress)?;
+            let Some(samples) = &tree.samples else {
+                bail!(
+                    "cannot export samples of {}: it has none, or none whose times can be compared with records; \
+                     `ompfuse report --lines` says why",
+                    args.input.display()
+                );
+            };
+            args.write(|out| Ok(collapsed::write_samples(out, &tree, samples)?))
         }
         Form::Collapsed => {
             let tree = one()?;
@@ -125,8 +142,38 @@ fn ensure_one(input: &Path) -> Result<()> {
     Ok(())
 }
 
+/// What the report of an input has by path, with the samples of its first run.
+fn sampled_tree(args: &Args, progress: Progress<'_>) -> Result<CallTree> {
+    let input = &args.input;
+    ensure_one(input)?;
+    let reading = progress.part(OF_REPORT);
+    let (report, mut tree) = report_and_tree(args, input, reading)?;
+    // The report of a job has no threads.
+    let run = load::first_run(input).filter(|_| load::job::ranks(input).is_none());
+    if let Some(run) = run
+        && load::has_samples(&run)?
+    {
+        let rest = progress.part(1.0 - OF_REPORT);
+        load::timeline_with_samples(&run, rest, |timeline, samples, progress| {
+            if let Some(samples) = samples {
+                tree.add_samples(&report, timeline, samples, progress)?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(tree)
+}
+
 /// What the report of an input has by path.
 fn tree(args: &Args, input: &Path, progress: Progress<'_>) -> Result<CallTree> {
+    Ok(report_and_tree(args, input, progress)?.1)
+}
+
+fn report_and_tree(
+    args: &Args,
+    input: &Path,
+    progress: Progress<'_>,
+) -> Result<(Report, CallTree)> {
     let report = report(args, input, progress)?;
     let is_meant = |region: &&Region| args.means(&report, region);
     let selected = (!args.select.is_empty()).then(|| {
@@ -156,5 +203,5 @@ fn tree(args: &Args, input: &Path, progress: Progress<'_>) -> Result<CallTree> {
             tree.left_out.join(", ")
         ));
     }
-    Ok(tree)
+    Ok((report, tree))
 }

@@ -10,6 +10,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::run::RunModule;
 use ompfuse_fuse::names::Place;
 use ompfuse_fuse::run::timeline::{Span, Timeline};
+use ompfuse_fuse::samples::Stacks;
 use ompfuse_fuse::span::{MOST_DRAWN, drawn};
 use ompfuse_otf2::Library;
 use ompfuse_progress::Progress;
@@ -36,6 +37,11 @@ impl Form {
     /// Whether it has a place for dependences and the critical path.
     fn has_orders(self) -> bool {
         matches!(self, Form::Perfetto | Form::Otf2)
+    }
+
+    /// Whether it has a place for stacks.
+    fn has_samples(self) -> bool {
+        matches!(self, Form::Perfetto | Form::Speedscope | Form::Firefox)
     }
 
     /// `None`: it is a folder.
@@ -84,12 +90,20 @@ pub(super) fn write(args: &Args, form: Form, progress: Progress<'_>) -> Result<(
     let orders = form.has_orders().then(|| orders(&folder)).transpose()?;
     let orders = orders.flatten();
     if let Some(write) = form.file() {
-        return load::timeline(&folder, progress, |timeline, progress| {
-            tell_losses(&folder, timeline);
-            let select = select(args, timeline)?;
-            let view = view(args, select.as_deref(), orders.as_ref());
-            args.write(|out| Ok(write(out, timeline, &view, progress)?))
-        });
+        let write =
+            |timeline: &Timeline<'_>, samples: Option<&Stacks<'_>>, progress: Progress<'_>| {
+                tell_losses(&folder, timeline);
+                let select = select(args, timeline)?;
+                let view = View {
+                    samples,
+                    ..view(args, select.as_deref(), orders.as_ref())
+                };
+                args.write(|out| Ok(write(out, timeline, &view, progress)?))
+            };
+        return match form.has_samples() {
+            true => load::timeline_with_samples(&folder, progress, write),
+            false => load::timeline(&folder, progress, |t, progress| write(t, None, progress)),
+        };
     }
     let Some(to) = &args.output else {
         return Err(Usage("--to otf2 writes a folder; name it with -o".to_owned()).into());
@@ -136,6 +150,7 @@ fn view<'v>(args: &Args, select: Option<&'v Choice<'_>>, orders: Option<&'v Orde
         window: args.window.map(|window| (window.from, window.to)),
         select,
         orders,
+        samples: None,
     }
 }
 
