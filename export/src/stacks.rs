@@ -158,6 +158,7 @@ mod tests {
                 place(None, Some("/lib/libx.so")),
             ],
             objects: vec![],
+            ..SampledPlaces::default()
         }
     }
 

@@ -310,6 +310,7 @@ impl FakeRun {
                 ranks: vec![],
                 ended_at_bytes: None,
                 sampling: None,
+                attached_to: None,
                 modules: vec![module],
                 fixed_addresses: false,
                 unpatched: vec![],

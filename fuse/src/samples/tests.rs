@@ -3,6 +3,7 @@ use ompfuse_format::samples::{
     Mapping, Sample, SampleRecord, SamplesError, SamplesHeader, TscPair, encode_header,
     encode_record,
 };
+use std::collections::BTreeMap;
 
 fn file(has_tsc: bool, records: &[SampleRecord<'_>]) -> Vec<u8> {
     let mut bytes = vec![];
@@ -127,6 +128,7 @@ fn each_place_is_there_once() {
     places.add(
         "/a".to_owned(),
         [(1, place(7)), (2, place(7)), (3, place(8))].into_iter(),
+        BTreeMap::new(),
     );
     places.add(
         "/b".to_owned(),

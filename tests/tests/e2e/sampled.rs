@@ -4,6 +4,7 @@
 mod behind;
 mod changed;
 mod counted;
+mod running;
 mod uneven;
 
 use ompfuse_tests::{command, compile, process, repository, schema, table, tools};

@@ -24,9 +24,10 @@ const REASONS: [(&str, &str, &str); 12] = [
 ];
 
 /// Where units had stopped: the system call, and the line's text.
-const STOPS: [(&str, &str, &str); 2] = [
+const STOPS: [(&str, &str, &str); 3] = [
     ("sleep", "nanosleep", "usleep(6000)"),
     ("lock", "futex", "pthread_mutex_lock"),
+    ("lock", "nanosleep", "usleep(4000)"), // the one that has it
 ];
 
 /// The reason's kind and all that is said of it; `None`: the units are even.
@@ -75,15 +76,17 @@ fn told(compiler: &str, wanted: &[&str]) -> usize {
 
 /// If a place is told at which slow units had stopped, it is the right one.
 fn stop_is_right(argument: &str, what: &Value) {
-    let known = STOPS.iter().find(|(of, ..)| *of == argument);
-    let (Some(at), Some((_, call, text))) = (what["at"].as_object(), known) else {
+    let known: Vec<_> = STOPS.iter().filter(|(of, ..)| *of == argument).collect();
+    let Some(at) = what["at"].as_object().filter(|_| !known.is_empty()) else {
         return;
     };
     let line = at["line"].as_u64().expect("the program has lines");
     let source = std::fs::read_to_string(source("slow.c")).expect("a source");
     let told = source.lines().nth(line as usize - 1).unwrap_or_default();
     let called = at["call"].as_str().expect("a call");
-    assert!(called.contains(call) && told.contains(text), "{at:?}");
+    let is_it =
+        |(_, call, text): &&(&str, &str, &str)| called.contains(call) && told.contains(text);
+    assert!(known.into_iter().any(|k| is_it(&k)), "{at:?}");
 }
 
 #[test]

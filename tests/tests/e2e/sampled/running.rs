@@ -1,0 +1,174 @@
+//! Processes that run already: where they are stuck, what they spend their time in, and that nothing of them changes.
+
+use super::{is_allowed, number, program, regions, source};
+use ompfuse_tests::{command, process, schema};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A process that is killed in the end.
+struct Going(Child);
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(program: &Path, how: &str) -> Going {
+    let mut command = Command::new(program);
+    process::clean(&mut command, 2);
+    command.arg(how).stdout(Stdio::piped());
+    let started = command.env("OMP_WAIT_POLICY", "passive").spawn();
+    let going = Going(started.expect("the program starts"));
+    std::thread::sleep(Duration::from_millis(700));
+    going
+}
+
+/// Looks at it for a while: text, and JSON.
+fn looked_at(going: &Going, out: &Path, length: &str) -> (String, Value) {
+    let pid = going.0.id().to_string();
+    let mut profile = command::with_threads(2);
+    profile.args(["profile", "-p", &pid, "--for", length, "-o"]);
+    process::run(profile.arg(out)).ok("profile");
+    let run = out.join("run-0001");
+    let text = command::ok([Path::new("report"), &run]).text();
+    let json = [Path::new("report"), &run, Path::new("--format=json")];
+    let json = command::ok(json).text();
+    schema::check_lines("lines", std::slice::from_ref(&json));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let json = serde_json::from_str(&json).expect("JSON was asked for");
+    (words.join(" "), json)
+}
+
+/// The line with this mark.
+fn line(mark: &str) -> u64 {
+    let text = std::fs::read_to_string(source("running.c")).expect("a source");
+    let mark = format!("here: {mark} ");
+    let at = text.lines().position(|l| l.contains(&mark));
+    at.expect("the mark is there") as u64 + 1
+}
+
+#[test]
+fn what_is_stuck_is_named() {
+    if !is_allowed() {
+        return;
+    }
+    // What is to be told of some thread: the call, and the line.
+    let cases = [
+        ("locks", Some("futex"), "locks"),
+        ("barrier", Some("pause"), "pause"),
+        ("barrier", Some("futex"), "barrier"),
+        ("task", Some("futex"), "task"),
+        ("pipe", Some("read"), "pipe"),
+        ("spin", None, "spin"),
+    ];
+    let Some((folder, program)) = program("running", "gcc -O1 -g -fopenmp") else {
+        return;
+    };
+    for (how, call, mark) in cases {
+        let going = start(&program, how);
+        let out = folder.path().join(format!("{how}-{mark}"));
+        let (text, json) = looked_at(&going, &out, "600ms");
+        let threads = json["process"]["threads"].as_array().expect("threads");
+        let is_it = |t: &Value| {
+            let last = &t["last"];
+            last["line"] == line(mark) && last["call"].as_str() == call
+        };
+        assert!(threads.iter().any(is_it), "{how}, {mark}: {json:#}");
+        match call {
+            Some(_) => assert!(text.starts_with("No thread computes: "), "{text}"),
+            None => assert!(text.contains("of its processor time is work"), "{text}"),
+        }
+        let place = format!("running.c:{}", line(mark));
+        assert!(text.contains(&place), "{how}, {mark}: {text}");
+    }
+}
+
+#[test]
+fn shares_are_those_of_the_programs_own_clock() {
+    if !is_allowed() {
+        return;
+    }
+    for compiler in ["gcc -O1 -g -fopenmp", "clang-19 -O1 -g -fopenmp"] {
+        let Some((folder, program)) = program("running", compiler) else {
+            continue;
+        };
+        let mut going = start(&program, "shares");
+        let (_, json) = looked_at(&going, &folder.path().join("out"), "2s");
+        going.0.kill().expect("it is killed");
+        let printed = BufReader::new(going.0.stdout.take().expect("a pipe"));
+        let last = printed.lines().map_while(Result::ok).last();
+        let last = last.expect("it has printed");
+        let times: Vec<f64> = last
+            .split(' ')
+            .map(|t| t.parse().expect("a time"))
+            .collect();
+        let truth = times[0] / (times[0] + times[1]);
+        let work = |r: &Value| number(r, "work");
+        let all = regions(&json)
+            .iter()
+            .filter(|r| r["construct"] == "parallel");
+        let mut works: Vec<u64> = all.map(work).collect();
+        works.sort_unstable();
+        let [small, large] = works[..] else {
+            panic!("{compiler}: {json:#}");
+        };
+        let n = (small + large) as f64;
+        let found = large as f64 / n;
+        let error = (truth * (1.0 - truth) / n).sqrt();
+        assert!(n >= 100.0, "{compiler}: {n} samples");
+        assert!(
+            (found - truth).abs() < 4.0 * error + 0.02,
+            "{compiler}: {found}, {truth}"
+        );
+    }
+}
+
+/// What `/proc` says of a process that can change without its own doing.
+fn state(pid: u32) -> (Vec<String>, BTreeSet<String>, BTreeSet<String>, Vec<u8>) {
+    let folder = format!("/proc/{pid}");
+    let maps = std::fs::read_to_string(format!("{folder}/maps")).expect("its mappings");
+    let names = |of: &str| {
+        let listed = std::fs::read_dir(format!("{folder}/{of}")).expect("a folder");
+        let names = listed
+            .flatten()
+            .map(|e| e.file_name().to_string_lossy().into_owned());
+        names.collect()
+    };
+    let environment = std::fs::read(format!("{folder}/environ")).expect("its environment");
+    let maps = maps.lines().map(str::to_owned).collect();
+    (maps, names("fd"), names("task"), environment)
+}
+
+#[test]
+fn nothing_of_the_process_changes() {
+    if !is_allowed() {
+        return;
+    }
+    let Some((folder, program)) = program("running", "gcc -O1 -g -fopenmp") else {
+        return;
+    };
+    let going = start(&program, "spin");
+    let before = state(going.0.id());
+    looked_at(&going, &folder.path().join("out"), "300ms");
+    assert_eq!(before, state(going.0.id()));
+}
+
+#[test]
+fn what_can_not_be_looked_at_is_one_line() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let out = folder.path().join("out");
+    let mut profile = command::with_threads(2);
+    profile
+        .args(["profile", "-p", "2147483646", "-o"])
+        .arg(&out);
+    let answer = process::run(&mut profile);
+    assert_eq!(answer.status, 1);
+    assert_eq!(answer.errors(), "ompfuse: there is no process 2147483646\n");
+    assert!(!out.exists());
+}
