@@ -10,6 +10,7 @@ use crate::{output, processors};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::Exit;
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,9 +26,19 @@ pub(crate) fn record(pid: u32, args: &RecordingArgs) -> Result<PathBuf> {
     let cannot = || format!("cannot look at process {pid}");
     let exe = match std::fs::read_link(format!("/proc/{pid}/exe")) {
         Ok(exe) => exe,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!("there is no process {pid}"),
+        Err(e) if e.kind() == ErrorKind::NotFound => bail!("there is no process {pid}"),
+        Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+            bail!("{}: it is another user's; that user and root may", cannot())
+        }
         Err(e) => return Err(e).with_context(cannot),
     };
+    let mounts = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/mnt")).ok();
+    if mounts(&pid.to_string()).is_some_and(|its| mounts("self") != Some(its)) {
+        bail!(
+            "{}: it sees other files (a container); look at it from inside of that",
+            cannot()
+        );
+    }
     let Some(rate) = args.sampling().per_second() else {
         bail!(
             "{}: it needs samples, which --sampling off excludes",
