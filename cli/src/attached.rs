@@ -1,14 +1,18 @@
-//! Samples of a process that runs already: nothing of it is stopped, written or changed.
+//! Samples without records: of a process that runs already, and of a program that can't be patched. Nothing of it is stopped, written or
+//! changed.
 
 use crate::interrupt;
-use crate::launch::{self, Ended};
+use crate::launch::{self, Ended, Launch, Stdout};
 use crate::recording::RecordingArgs;
 use crate::run_dir::{self, About, Program};
-use crate::sampling::Sampler;
 use crate::sampling::places::{self, Names};
+use crate::sampling::{self, Sampler};
 use crate::{output, processors};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::Exit;
+use ompfuse_format::samples::Sampling;
+use ompfuse_rewriter::scan::ScanError;
+use ompfuse_rewriter::verify::VerifyError;
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -74,29 +78,98 @@ pub(crate) fn record(pid: u32, args: &RecordingArgs) -> Result<PathBuf> {
         used: processors::Used::default(),
         interrupted: None,
     };
-    let about = About {
-        sampling: Some(sampler.end()),
-        attached_to: Some(pid),
-        ..About::default()
-    };
     let program = Program {
         name: words.first().map_or(exe.as_os_str(), |w| w.as_os_str()),
         args: words.get(1..).unwrap_or_default(),
         modules: vec![],
     };
-    run_dir::write_header(&run, &program, &about, Some(&ended))?;
+    let sampling = Some(sampler.end());
+    end(&run, &program, sampling, (pid, &exe), &ended, args)?;
+    Ok(run)
+}
+
+/// Whether an error says that a program can't be patched, and could be looked at.
+pub(crate) fn is_meant(error: &anyhow::Error, args: &RecordingArgs) -> bool {
+    let by_scan = |e: &ScanError| {
+        use ScanError::{IncompleteRuntime, NamelessRuntime, Static};
+        matches!(
+            e,
+            Static { .. } | NamelessRuntime { .. } | IncompleteRuntime { .. }
+        )
+    };
+    let is_unpatchable = error
+        .chain()
+        .any(|e| e.is::<VerifyError>() || e.downcast_ref::<ScanError>().is_some_and(by_scan));
+    is_unpatchable
+        && args.is_plain()
+        && args.sampling().per_second().is_some()
+        && sampling::refusal().is_none()
+}
+
+/// Runs a program as it is, and looks at it by samples only. Returns the run's folder, and the status to hand on.
+///
+/// # Errors
+/// If it can't be started, or the folder can't be written.
+pub(crate) fn run(args: &RecordingArgs, stdout: &Stdout) -> Result<(PathBuf, u8)> {
+    let (name, arguments) = args.command();
+    let file = launch::find(name)?;
+    let (folder, _) = args.output_folder()?;
+    let run = run_dir::make_run(&folder)?;
+    let mut sampler = Sampler::new(args.sampling(), &run);
+    let ended = launch::run(Launch {
+        file: &file,
+        name,
+        args: arguments,
+        env: vec![],
+        folder: None,
+        is_steady: false,
+        stdout,
+        stdin: None,
+        meanwhile: None,
+        sampler: sampler.as_mut(),
+    })?;
+    let program = Program {
+        name,
+        args: arguments,
+        modules: vec![],
+    };
+    let exe = file.canonicalize().unwrap_or(file);
+    end(
+        &run,
+        &program,
+        sampler.map(Sampler::end),
+        (0, &exe),
+        &ended,
+        args,
+    )?;
+    Ok((run, launch::status_of(ended.exit)))
+}
+
+/// Writes what was found.
+fn end(
+    run: &Path,
+    program: &Program<'_>,
+    sampling: Option<Sampling>,
+    (pid, exe): (u32, &Path),
+    ended: &Ended,
+    args: &RecordingArgs,
+) -> Result<()> {
+    let about = About {
+        sampling,
+        attached_to: Some(pid),
+        ..About::default()
+    };
+    run_dir::write_header(run, program, &about, Some(ended))?;
     let names = Names {
         modules: &[],
         debug: args.debug(),
         program: Some(&exe.to_string_lossy()),
     };
-    if let Err(error) = places::name(&run, names) {
-        output::note(format_args!(
-            "samples have no names: {}",
-            crate::one_line(&error)
-        ));
+    if let Err(error) = places::name(run, names) {
+        let error = crate::one_line(&error);
+        output::note(format_args!("samples have no names: {error}"));
     }
-    Ok(run)
+    Ok(())
 }
 
 /// Whether it has not ended: whoever has started it may not have asked for its end yet.

@@ -84,6 +84,7 @@ pub(crate) fn scan(
             .zip(functions.map(FunctionArgs::counted)),
         loops: looped.as_ref().and_then(|l| l.as_wish()),
         calls: besides.calls.families(),
+        only_look: false,
         scarce,
     };
     let path = path.to_string_lossy();

@@ -47,9 +47,9 @@ pub(crate) fn sampled(
         let places = files.places.as_ref().unwrap_or(&nothing);
         let timeline = Timeline::new(files, progress)?;
         let mut lines = lines(&timeline, &collected, places, true);
-        let sites = match files.header.attached_to {
-            Some(_) => &places.sites,
-            None => timeline.sites(),
+        let sites = match timeline.lanes() {
+            [] => &places.sites, // by stacks
+            _ => timeline.sites(),
         };
         if let Some(wanted) = wanted {
             choose(&mut lines, sites, wanted)?;

@@ -106,7 +106,7 @@ impl Recording {
 /// Records a program, whose standard output goes there.
 pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> {
     args.ask_about_options();
-    let (name, arguments) = args.command.split_first().expect("clap requires a command");
+    let (name, arguments) = args.command();
     let numbers: Vec<Numbered<'_>> = match args.threads() {
         None => vec![(None, arguments.into())],
         Some(list) => (list.iter())

@@ -38,7 +38,7 @@ pub struct SampledReport {
     pub unrecorded: u64,
     /// Regions, those with most samples first.
     pub regions: Vec<SampledRegion>,
-    /// Of a process that ran already, of which there are no records: stacks tell regions.
+    /// Of a process that ran already, or couldn't be patched: there are no records, and stacks tell regions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<SampledProcess>,
 }
@@ -47,7 +47,7 @@ pub struct SampledReport {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledProcess {
-    /// Its number.
+    /// Its number; 0: it was started.
     pub pid: u32,
     /// For how long it was looked at, in seconds.
     pub seconds: f64,

@@ -144,6 +144,7 @@ impl Chosen {
             loops: (!self.looped.0.is_empty()).then_some(&self.looped),
             count: (self.counted.as_ref()).map(|(places, set)| (places as &dyn Wish, *set)),
             calls: self.calls,
+            only_look: false,
             scarce,
         }
     }

@@ -68,8 +68,20 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         atomic::check_ahead(file)?;
     }
     let on_output = args.how.is_json() && args.report.is_none();
-    let recording = recording::record(&args.recording, Stdout::beside(on_output))
-        .inspect_err(lines::show_instead)?;
+    let stdout = Stdout::beside(on_output);
+    let recording = match recording::record(&args.recording, stdout.clone()) {
+        Err(error) if attached::is_meant(&error, &args.recording) => {
+            output::note(format_args!(
+                "{}; so it is sampled only",
+                crate::one_line(&error)
+            ));
+            let (run, status) = attached::run(&args.recording, &stdout)?;
+            super::report::hand_over_sampled(&run, &args.how, args.report.as_deref())?;
+            output::remark(format_args!("samples are in {}", run.display()));
+            return Ok(status);
+        }
+        recorded => recorded.inspect_err(lines::show_instead)?,
+    };
     if recording.runs.is_empty() {
         return Ok(recording.status());
     }

@@ -55,7 +55,18 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         return Ok(turns.status);
     }
     let stdout = Stdout::beside(args.output.is_json());
-    let recording = recording::record(&args.recording, stdout).inspect_err(lines::show_instead)?;
+    let recording = match recording::record(&args.recording, stdout.clone()) {
+        Err(error) if attached::is_meant(&error, &args.recording) => {
+            output::note(format_args!(
+                "{}; so it is sampled only",
+                crate::one_line(&error)
+            ));
+            let (run, status) = attached::run(&args.recording, &stdout)?;
+            output::remark(format_args!("samples are in {}", run.display()));
+            return Ok(status);
+        }
+        recorded => recorded.inspect_err(lines::show_instead)?,
+    };
     load::job::leave(&recording, None);
     recording.status_after(tell(&recording, args))
 }

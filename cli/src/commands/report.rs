@@ -312,7 +312,11 @@ pub(super) fn hand_over_sampled(run: &Path, args: &ReportArgs, file: Option<&Pat
             atomic::write(file, text.as_bytes(), 0o644)
         }
         None if args.is_json() => output::print_json(&report),
-        None => output::print(&text(Some(Stream::Output))),
+        None if std::io::stdout().is_terminal() => output::print(&text(Some(Stream::Output))),
+        None => {
+            output::print_aside(&text(Some(Stream::Error)));
+            Ok(())
+        }
     }
 }
 

@@ -139,6 +139,18 @@ impl RecordingArgs {
         self.pid
     }
 
+    /// The program, and its arguments.
+    pub(crate) fn command(&self) -> (&OsStr, &[OsString]) {
+        let (name, arguments) = self.command.split_first().expect("clap requires a command");
+        (name, arguments)
+    }
+
+    /// Whether nothing is asked for that only records can tell.
+    pub(crate) fn is_plain(&self) -> bool {
+        let wants = self.events.is_some() || self.threads.is_some() || self.repeat > 1;
+        !wants && self.selection.is_empty() && !self.simulate.is_wanted() && self.job().is_none()
+    }
+
     pub(crate) fn sampling(&self) -> Rate {
         self.sampling
     }

@@ -188,13 +188,16 @@ impl Recorder<'_> {
                 crate::one_line(&error)
             ));
         }
+        let file = self.prepared.file.canonicalize().ok();
+        let file = file.as_deref().and_then(Path::to_str);
         if about.sampling.as_ref().is_some_and(|s| s.samples > 0)
             && let Err(error) = places::name(
                 &path,
                 Names {
                     modules: &self.program.modules,
                     debug: self.debug,
-                    program: None,
+                    // Without records stacks tell regions.
+                    program: file.filter(|_| processes.headers.is_empty()),
                 },
             )
         {

@@ -35,7 +35,10 @@ impl Constructs {
         let (binary, sites) = match patched {
             Some(description) => (description.binary, description.sites),
             None => {
-                let options = ScanOptions::default();
+                let options = ScanOptions {
+                    only_look: true,
+                    ..ScanOptions::default()
+                };
                 let progress = Progress::default();
                 let scan = scan_chosen(bytes, path, debug.files(), options, progress).ok()?;
                 (

@@ -118,6 +118,8 @@ pub struct ScanOptions<'x> {
     pub count: Option<(&'x dyn Wish, u32)>,
     /// Other libraries whose calls are looked for; MPI by default.
     pub calls: Families,
+    /// Nothing is to be patched: what no loader can be asked for, or lacks functions that probes call, is scanned, too.
+    pub only_look: bool,
     /// Every inline probe that can have a short jump has one, as if there were no more bytes: for tests of how room is made.
     pub scarce: bool,
 }
@@ -211,7 +213,7 @@ fn read<'a>(
     let dynamic = Dynamic::parse(&image);
     let no_loader = !image.interpreter
         && (image.dynamic.is_none() || image.kind == Kind::Executable || dynamic.pie_flag);
-    if no_loader {
+    if no_loader && !options.only_look {
         return Err(ScanError::Static {
             path: path.to_owned(),
         });
@@ -256,7 +258,7 @@ fn read<'a>(
         wanted: Vec::new(),
         looped: Vec::new(),
     };
-    if let Some(function) = missing(&module) {
+    if let Some(function) = missing(&module).filter(|_| !options.only_look) {
         let path = path.to_owned();
         return Err(ScanError::IncompleteRuntime { path, function });
     }

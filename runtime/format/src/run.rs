@@ -443,7 +443,7 @@ pub struct RunHeader {
     /// What became of its sampling. `None`: nobody wanted samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
-    /// The process, if it ran already: there are samples of it, and no records.
+    /// There are samples, and no records: the process, if it ran already, or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached_to: Option<u32>,
     /// The patched modules.

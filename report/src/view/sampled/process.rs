@@ -24,10 +24,13 @@ pub(super) fn sections(
     options: TextOptions,
 ) -> Vec<String> {
     let paint = Paint { on: options.colour };
+    let number = match process.pid {
+        0 => String::new(),
+        pid => format!(" (process {pid})"),
+    };
     let title = format!(
-        "{} (process {}), sampled: {} in {} of {}",
+        "{}{number}, sampled: {} in {} of {}",
         report.program,
-        process.pid,
         several(report.samples, "sample"),
         seconds(process.seconds),
         several(process.threads.len() as u64, "thread"),

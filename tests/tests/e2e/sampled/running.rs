@@ -1,7 +1,7 @@
 //! Processes that run already: where they are stuck, what they spend their time in, and that nothing of them changes.
 
 use super::{is_allowed, number, program, regions, source};
-use ompfuse_tests::{command, process, schema};
+use ompfuse_tests::{command, compile, process, repository, schema};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -171,4 +171,39 @@ fn what_can_not_be_looked_at_is_one_line() {
     assert_eq!(answer.status, 1);
     assert_eq!(answer.errors(), "ompfuse: there is no process 2147483646\n");
     assert!(!out.exists());
+}
+
+/// It can't be patched: its regions are known by stacks.
+#[test]
+fn a_static_program_is_sampled() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let program = folder.path().join("primes");
+    let file = repository().join("examples/tutorial/primes.c");
+    if !is_allowed() || !compile::files(&[file], &program, "gcc -O1 -g -fopenmp -static") {
+        return;
+    }
+    let mut profile = command::with_threads(2);
+    profile.args(["profile", "--sampling", "1000", "-o"]);
+    profile
+        .arg(folder.path().join("out"))
+        .arg("--")
+        .arg(&program);
+    let answer = process::run(&mut profile);
+    answer.clone().ok("profile");
+    let errors = answer.errors();
+    let words: Vec<&str> = errors.split_whitespace().collect();
+    let told = words.join(" ");
+    assert!(
+        told.contains("a static executable") && told.contains("sampled only"),
+        "{told}"
+    );
+    assert!(told.contains("is work in parallel primes.c:"), "{told}");
+    // What only records can tell is refused.
+    let mut events = command::with_threads(2);
+    events.args(["record", "--events", "task-clock", "-o"]);
+    events
+        .arg(folder.path().join("events"))
+        .arg("--")
+        .arg(&program);
+    assert_eq!(process::run(&mut events).status, 1);
 }
