@@ -26,6 +26,16 @@ const AT_ONCE: usize = 64;
 
 /// The folders of a job's ranks; `None`: the path means something else.
 pub(crate) fn ranks(path: &Path) -> Option<Vec<PathBuf>> {
+    folders(path).filter(|folders| !are_repetitions(folders))
+}
+
+/// The folders of repetitions; `None`: the path means something else.
+pub(super) fn repetitions(path: &Path) -> Option<Vec<PathBuf>> {
+    folders(path).filter(|folders| are_repetitions(folders))
+}
+
+/// The folders of runs in a folder that is neither a run nor a folder of runs itself.
+fn folders(path: &Path) -> Option<Vec<PathBuf>> {
     let is_other = !path.is_dir() || is_run(path) || path.join(PROFILE_NAME).is_file();
     if is_other || series::is_series(path) {
         return None;
@@ -40,9 +50,9 @@ pub(crate) fn ranks(path: &Path) -> Option<Vec<PathBuf>> {
     (!folders.is_empty()).then_some(folders)
 }
 
-/// Whether the folders that seem to be a job's ranks are repetitions: none has left a summary, and all have processes of the same ranks,
-/// or of none.
-pub(crate) fn are_repetitions(folders: &[PathBuf]) -> bool {
+/// Whether folders of runs are repetitions and no job's ranks: none has left a summary, and all have processes of the same ranks, or
+/// of none.
+fn are_repetitions(folders: &[PathBuf]) -> bool {
     if folders
         .iter()
         .any(|folder| folder.join(SUMMARY_FILE).is_file())
