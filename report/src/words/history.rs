@@ -1,7 +1,7 @@
 //! What is said of a program over its commits.
 
 use super::compare::{self, signed};
-use super::estimates::visible;
+use super::estimates::{NOTHING, visible};
 use super::units::percent;
 use crate::compare::Machine;
 use crate::compare::side::Unit;
@@ -134,6 +134,7 @@ pub(crate) fn curve_verdict(series: &Series, curve: &Curve) -> String {
             let seen = match (noise.smallest, visible(noise.smallest, Unit::Count)) {
                 (None, _) => "; the noise of neighbouring commits is so alike that no step is certain to be seen".to_owned(),
                 (_, None) => "; no step can be seen with this noise".to_owned(),
+                (_, Some(size)) if size == NOTHING => "; any step would be seen".to_owned(),
                 (_, Some(size)) => format!("; a step of {size} in the last five would be seen"),
             };
             format!("no change in {}{seen}", commits(known))

@@ -280,6 +280,53 @@ fn functions_are_matched_in_other_files_and_namespaces_if_no_other_may_be_meant(
 }
 
 #[test]
+fn a_function_is_divided_if_new_ones_have_together_what_it_lost() {
+    let whole = of_functions(
+        "a",
+        &[("f", "a.c", &[90.0, 70.0, 60.0]), ("g", "b.c", &[5.0])],
+    );
+    let parts = |first: &[f64], second: &[f64]| {
+        let functions = [
+            ("g", "b.c", &[5.0][..]),
+            ("f2", "c.c", first),
+            ("f1", "d.c", second),
+        ];
+        of_functions("b", &functions)
+    };
+    let divided = parts(&[60.0, 70.0], &[90.0]);
+    assert_eq!(
+        addresses(&whole, &divided),
+        [(1, 4), (2, 3), (3, 2), (4, 1)]
+    );
+    let joined = [(1, 4), (2, 3), (3, 2), (4, 1)].map(|(a, b)| (b, a));
+    let mut found = addresses(&divided, &whole);
+    found.sort_by_key(|pair| pair.1);
+    assert_eq!(found, joined);
+    let bases = matched(&whole, &divided);
+    assert_eq!(
+        bases
+            .pairs
+            .iter()
+            .filter(|p| p.basis == Basis::Parts)
+            .count(),
+        3
+    );
+    // One is missing, one is more, one does something else, two are alike, or it is one other function.
+    for other in [
+        parts(&[60.0], &[90.0]),
+        parts(&[60.0, 70.0, 3.0], &[90.0]),
+        parts(&[60.0, 71.0], &[90.0]),
+        parts(&[60.0, 90.0, 70.0], &[90.0]),
+        of_functions(
+            "b",
+            &[("g", "b.c", &[5.0]), ("h", "c.c", &[90.0, 70.0, 60.0])],
+        ),
+    ] {
+        assert_eq!(addresses(&whole, &other).len(), 1, "{other:?}");
+    }
+}
+
+#[test]
 fn counts_tell_where_nothing_else_does() {
     let counted = |build, counts: &[f64]| {
         let regions = counts.iter().zip(1..).map(|(&n, at)| {

@@ -1,0 +1,117 @@
+//! A function that was divided, and whose parts stand in other files, or functions that were joined.
+//!
+//! No name and no line tells these. What tells is that one side's new functions together have what the other side's function lost: as
+//! many regions, each with the counts, schedule and surroundings of exactly one of them. All or nothing is matched, and only where the
+//! counts tell much, or the units stand where they stood.
+
+use super::{SideRegion, Work, places_agree};
+use crate::compare::behaviour::{Counts, TELLING, bits, counts};
+use crate::compare::diff::{Basis, Confidence};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a region does, and what those around it do, from inside outwards.
+type Sign<'a> = Vec<(Counts, Option<&'a str>, Option<&'a str>)>;
+
+pub(super) fn run(work: &mut Work<'_>) {
+    if !work.is_same_input {
+        return;
+    }
+    for whole in [0, 1] {
+        for (ours, theirs) in divided(work, whole) {
+            let (a, b) = if whole == 0 {
+                (ours, theirs)
+            } else {
+                (theirs, ours)
+            };
+            work.pair(a, b, Basis::Parts, Confidence::Fair);
+        }
+    }
+}
+
+/// Regions of functions of a side that the other side has in several, with those of the other side.
+fn divided(work: &Work<'_>, whole: usize) -> Vec<(usize, usize)> {
+    let sides = [&work.a.regions, &work.b.regions];
+    let (ours, theirs) = (sides[whole], sides[1 - whole]);
+    let free: [Vec<usize>; 2] = [work.free_a().collect(), work.free_b().collect()];
+    let names = |regions: &[SideRegion]| -> BTreeSet<String> {
+        let names = regions.iter().filter_map(|r| r.key.function.clone());
+        names.collect()
+    };
+    let (known, kept) = (names(ours), names(theirs));
+    let is_new = |region: &SideRegion| function(region).is_some_and(|f| !known.contains(f));
+    let mut signs: BTreeMap<Sign<'_>, [Vec<usize>; 2]> = BTreeMap::new();
+    for (side, free) in free.iter().enumerate() {
+        for &at in free {
+            let is_wanted = side == whole || is_new(&sides[side][at]);
+            if let Some(sign) = sign(sides[side], at).filter(|_| is_wanted) {
+                signs.entry(sign).or_default()[side].push(at);
+            }
+        }
+    }
+    let mut lost: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut added: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for &at in &free[whole] {
+        let of = function(&ours[at]).map(|f| lost.entry(f).or_default());
+        of.into_iter().for_each(|of| of.push(at));
+    }
+    for &at in free[1 - whole].iter().filter(|&&at| is_new(&theirs[at])) {
+        let of = function(&theirs[at]).map(|f| added.entry(f).or_default());
+        of.into_iter().for_each(|of| of.push(at));
+    }
+    let partner = |at: usize| {
+        let found = signs.get(&sign(ours, at)?)?;
+        let ([own], [other]) = (&found[whole][..], &found[1 - whole][..]) else {
+            return None;
+        };
+        let both = (&ours[*own], &theirs[*other]);
+        let (x, y) = if whole == 0 { both } else { (both.1, both.0) };
+        let is_possible = work.module(x) == work.module(y) && !work.is_settled(x, y);
+        is_possible.then_some((*own, *other))
+    };
+    let mut found = vec![];
+    for (name, regions) in lost {
+        let Some(pairs) = regions
+            .iter()
+            .map(|&at| partner(at))
+            .collect::<Option<Vec<_>>>()
+        else {
+            continue;
+        };
+        let parts: BTreeSet<&str> = (pairs.iter())
+            .filter_map(|p| function(&theirs[p.1]))
+            .collect();
+        let of_parts: usize = parts.iter().map(|part| added[part].len()).sum();
+        let told: f64 = (pairs.iter())
+            .filter_map(|p| counts(&ours[p.0]))
+            .map(bits)
+            .sum();
+        let stand = |p: &(usize, usize)| places_agree(&ours[p.0], &theirs[p.1]) == Some(true);
+        let is_divided = parts.len() + usize::from(kept.contains(name)) > 1;
+        if is_divided && of_parts == pairs.len() && (told >= TELLING || pairs.iter().all(stand)) {
+            found.extend(pairs);
+        }
+    }
+    found
+}
+
+/// A region's function, if its place is known.
+fn function(region: &SideRegion) -> Option<&str> {
+    (region.key.file.as_ref()).and(region.key.line)?;
+    region.key.function.as_deref()
+}
+
+/// `None`: its counts aren't known, or those of what is around it.
+fn sign(regions: &[SideRegion], at: usize) -> Option<Sign<'_>> {
+    let mut sign = vec![];
+    let mut next = Some(at);
+    while let Some(region) = next.and_then(|at| regions.get(at)) {
+        let key = &region.key;
+        sign.push((
+            counts(region)?,
+            key.schedule.as_deref(),
+            key.name.as_deref(),
+        ));
+        next = region.parent.map(|parent| parent as usize);
+    }
+    Some(sign)
+}
