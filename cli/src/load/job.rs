@@ -137,7 +137,7 @@ pub(crate) fn measured(name: &Path, ranks: &[PathBuf], progress: Progress<'_>) -
         all.add(called, job::rows(&left.text)?, &left.report);
         Ok(())
     };
-    let memory = memory::usual();
+    let memory = memory::of_rank();
     let report =
         add_up(Job::default(), name, ranks, memory, progress, &mut add).with_context(cannot)?;
     damage(&report).for_each(|told| all.add_damage(told));
@@ -253,7 +253,7 @@ pub(crate) fn leave(recording: &Recording, known: Option<&Summary>) {
         let folder = &recording.folder;
         let text = match known {
             Some(known) => text(known)?,
-            None => text(&summary(folder, memory::usual(), Progress::default())?)?,
+            None => text(&summary(folder, memory::of_rank(), Progress::default())?)?,
         };
         atomic::write(&folder.join(SUMMARY_FILE), text.as_bytes(), 0o644)
     };
