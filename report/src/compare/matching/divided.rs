@@ -9,8 +9,18 @@ use crate::compare::behaviour::{Counts, TELLING, bits, counts};
 use crate::compare::diff::{Basis, Confidence};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a region does, and what those around it do, from inside outwards.
-type Sign<'a> = Vec<(Counts, Option<&'a str>, Option<&'a str>)>;
+/// What a region does.
+type Own<'a> = (Counts, Option<&'a str>, Option<&'a str>);
+
+/// What a region does, what those around it do, from inside outwards, and what those inside do, with how deep they are.
+#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Sign<'a> {
+    around: Vec<Own<'a>>,
+    inside: Vec<(usize, Own<'a>)>,
+}
+
+/// Regions are not deeper inside each other.
+const DEEPEST: usize = 64;
 
 pub(super) fn run(work: &mut Work<'_>) {
     if !work.is_same_input {
@@ -39,12 +49,13 @@ fn divided(work: &Work<'_>, whole: usize) -> Vec<(usize, usize)> {
     };
     let (known, kept) = (names(ours), names(theirs));
     let is_new = |region: &SideRegion| function(region).is_some_and(|f| !known.contains(f));
-    let mut signs: BTreeMap<Sign<'_>, [Vec<usize>; 2]> = BTreeMap::new();
+    let of_sides = sides.map(|regions| signs(regions));
+    let mut alike: BTreeMap<&Sign<'_>, [Vec<usize>; 2]> = BTreeMap::new();
     for (side, free) in free.iter().enumerate() {
         for &at in free {
             let is_wanted = side == whole || is_new(&sides[side][at]);
-            if let Some(sign) = sign(sides[side], at).filter(|_| is_wanted) {
-                signs.entry(sign).or_default()[side].push(at);
+            if let Some(sign) = of_sides[side][at].as_ref().filter(|_| is_wanted) {
+                alike.entry(sign).or_default()[side].push(at);
             }
         }
     }
@@ -59,7 +70,7 @@ fn divided(work: &Work<'_>, whole: usize) -> Vec<(usize, usize)> {
         of.into_iter().for_each(|of| of.push(at));
     }
     let partner = |at: usize| {
-        let found = signs.get(&sign(ours, at)?)?;
+        let found = alike.get(of_sides[whole][at].as_ref()?)?;
         let ([own], [other]) = (&found[whole][..], &found[1 - whole][..]) else {
             return None;
         };
@@ -100,18 +111,36 @@ fn function(region: &SideRegion) -> Option<&str> {
     region.key.function.as_deref()
 }
 
-/// `None`: its counts aren't known, or those of what is around it.
-fn sign(regions: &[SideRegion], at: usize) -> Option<Sign<'_>> {
-    let mut sign = vec![];
-    let mut next = Some(at);
-    while let Some(region) = next.and_then(|at| regions.get(at)) {
-        let key = &region.key;
-        sign.push((
-            counts(region)?,
-            key.schedule.as_deref(),
-            key.name.as_deref(),
-        ));
-        next = region.parent.map(|parent| parent as usize);
+/// Of each region; `None`: its counts aren't known, or those of what is around it.
+fn signs(regions: &[SideRegion]) -> Vec<Option<Sign<'_>>> {
+    let own = |at: usize| -> Option<Own<'_>> {
+        let key = &regions.get(at)?.key;
+        let own = counts(&regions[at])?;
+        Some((own, key.schedule.as_deref(), key.name.as_deref()))
+    };
+    let around = |at: usize| {
+        let parent = |at: &usize| Some(regions.get(*at)?.parent? as usize);
+        std::iter::successors(Some(at), parent).take(DEEPEST)
+    };
+    let mut signs: Vec<Option<Sign<'_>>> = (0..regions.len())
+        .map(|at| {
+            let around: Option<Vec<Own<'_>>> = around(at).map(own).collect();
+            around.map(|around| Sign {
+                around,
+                inside: vec![],
+            })
+        })
+        .collect();
+    for at in (0..regions.len()).filter(|&at| !regions[at].is_wait()) {
+        let Some(own) = own(at) else { continue };
+        for (depth, outer) in around(at).enumerate().skip(1) {
+            if let Some(Some(sign)) = signs.get_mut(outer) {
+                sign.inside.push((depth, own));
+            }
+        }
     }
-    Some(sign)
+    for sign in signs.iter_mut().flatten() {
+        sign.inside.sort_unstable();
+    }
+    signs
 }

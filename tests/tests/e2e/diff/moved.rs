@@ -149,7 +149,7 @@ fn the_parts_of_a_divided_function_are_told_as_such() {
         let (Some(whole), Some(divided)) = (record("whole", false), record("divided", true)) else {
             continue;
         };
-        for sides in [[&whole, &divided], [&divided, &whole]] {
+        for sides in [[&*whole, &*divided], [&*divided, &*whole]] {
             let found = diff(sides, &["--format", "json", "--fail-on", "new-regions>0"]);
             let json: Value = serde_json::from_str(&text(&found)).expect("JSON");
             let what = format!("{compiler}: {json:#}");
