@@ -23,6 +23,7 @@ mod loader;
 mod memory;
 mod newest;
 mod output;
+mod pace;
 mod page;
 mod pager;
 mod privileges;

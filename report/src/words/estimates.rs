@@ -68,6 +68,7 @@ mod tests {
                 }),
                 is_worse: Some(true),
             }],
+            undecided: vec![],
             basis: Basis::Tested(Noise {
                 deviation: size,
                 correlation: 0.3,
