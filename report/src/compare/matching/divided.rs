@@ -1,6 +1,7 @@
-//! A function that was divided, and whose parts stand in other files, or functions that were joined.
+//! Functions that several files have: a compiler has put functions of others into them, or their name is that of several.
+//! And functions that were divided, and whose parts stand in other files, or that were joined.
 //!
-//! No name and no line tells these. What tells is that one side's new functions together have what the other side's function lost: as
+//! Of the first kind the name and what a region does tell, if no other region of that name does the same. No name and no line tells the others. What tells is that one side's new functions together have what the other side's function lost: as
 //! many regions, each with the counts, schedule and surroundings of exactly one of them. All or nothing is matched, and only where the
 //! counts tell much, or the units stand where they stood.
 
@@ -26,6 +27,11 @@ pub(super) fn run(work: &mut Work<'_>) {
     if !work.is_same_input {
         return;
     }
+    for with_places in [true, false] {
+        for (a, b) in of_one_name(work, with_places) {
+            work.pair(a, b, Basis::Function, Confidence::Fair);
+        }
+    }
     for whole in [0, 1] {
         for (ours, theirs) in divided(work, whole) {
             let (a, b) = if whole == 0 {
@@ -36,6 +42,37 @@ pub(super) fn run(work: &mut Work<'_>) {
             work.pair(a, b, Basis::Parts, Confidence::Fair);
         }
     }
+}
+
+/// Regions that are the only ones of their function's name, on both sides, to do what they do; `with_places`: with units where they are.
+fn of_one_name(work: &Work<'_>, with_places: bool) -> Vec<(usize, usize)> {
+    let sides = [&work.a.regions, &work.b.regions];
+    let signs = sides.map(|regions| signs(regions));
+    let free: [Vec<usize>; 2] = [work.free_a().collect(), work.free_b().collect()];
+    type Key<'k> = (&'k str, Option<&'k str>, &'k Sign<'k>);
+    let mut alike: BTreeMap<Key<'_>, [Vec<usize>; 2]> = BTreeMap::new();
+    for (side, free) in free.iter().enumerate() {
+        for &at in free {
+            let region = &sides[side][at];
+            let places = region.places.as_deref().filter(|_| with_places);
+            if let (Some(name), Some(sign)) = (function(region), &signs[side][at])
+                && with_places == places.is_some()
+            {
+                alike.entry((name, places, sign)).or_default()[side].push(at);
+            }
+        }
+    }
+    let both = alike
+        .into_values()
+        .filter_map(|[a, b]| match (&a[..], &b[..]) {
+            (&[a], &[b]) => Some((a, b)),
+            _ => None,
+        });
+    both.filter(|&(a, b)| {
+        let (a, b) = (&sides[0][a], &sides[1][b]);
+        work.module(a) == work.module(b) && !work.is_settled(a, b)
+    })
+    .collect()
 }
 
 /// Regions of functions of a side that the other side has in several, with those of the other side.
