@@ -6,7 +6,12 @@ use crate::running::{self, Access};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE};
 use ompfuse_report::words::units::several;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Folders of which it is said what they were taken for: commands read some of them twice.
+static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Whether a folder is a run.
 pub(crate) fn is_run(folder: &Path) -> bool {
@@ -23,11 +28,16 @@ pub(super) fn runs(path: &Path) -> Result<Vec<PathBuf>> {
         return Ok(vec![path.to_owned()]);
     }
     if let Some(folders) = job::repetitions(path) {
-        let several = several(folders.len() as u64, "folder");
-        remark(format_args!(
-            "{}: {several} of runs, taken for repetitions",
-            path.display()
-        ));
+        let is_new = TOLD
+            .lock()
+            .is_ok_and(|mut told| told.insert(path.to_owned()));
+        if is_new {
+            let several = several(folders.len() as u64, "folder");
+            remark(format_args!(
+                "{}: {several} of runs, taken for repetitions",
+                path.display()
+            ));
+        }
         let each: Result<Vec<_>> = folders.iter().map(|folder| runs(folder)).collect();
         return Ok(each?.concat());
     }

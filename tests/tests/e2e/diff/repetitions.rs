@@ -32,6 +32,17 @@ fn folders_of_runs_are_repetitions_and_those_of_ranks_a_job() {
         assert!(found.errors().contains(&said), "{found:?}");
         // Whoever reports on them, or combines them, takes them for the same.
         let mut report = command::with_threads(2);
+        let page = folder.path().join("page.html");
+        let report = report.args(["report", "--html"]).arg(&page).arg(at(side));
+        assert_eq!(
+            process::run(report)
+                .ok("report")
+                .errors()
+                .matches(&said)
+                .count(),
+            1
+        );
+        let mut report = command::with_threads(2);
         let report = report.args(["report", "--format", "json"]).arg(at(side));
         let found = process::run(report).ok("report");
         let json: Value = serde_json::from_str(&text(&found)).expect("JSON");
