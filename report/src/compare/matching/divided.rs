@@ -44,35 +44,47 @@ pub(super) fn run(work: &mut Work<'_>) {
     }
 }
 
-/// Regions that are the only ones of their function's name, on both sides, to do what they do; `with_places`: with units where they are.
+/// Regions that are the only ones of their function's name, on both sides, to do what they do; `with_places`: with units where they are,
+/// if the function lost nothing and got nothing, which would move them.
 fn of_one_name(work: &Work<'_>, with_places: bool) -> Vec<(usize, usize)> {
     let sides = [&work.a.regions, &work.b.regions];
     let signs = sides.map(|regions| signs(regions));
     let free: [Vec<usize>; 2] = [work.free_a().collect(), work.free_b().collect()];
-    type Key<'k> = (&'k str, Option<&'k str>, &'k Sign<'k>);
-    let mut alike: BTreeMap<Key<'_>, [Vec<usize>; 2]> = BTreeMap::new();
+    type Places<'k> = Option<&'k str>;
+    let mut names: BTreeMap<&str, BTreeMap<&Sign<'_>, [Vec<usize>; 2]>> = BTreeMap::new();
     for (side, free) in free.iter().enumerate() {
         for &at in free {
-            let region = &sides[side][at];
-            let places = region.places.as_deref().filter(|_| with_places);
-            if let (Some(name), Some(sign)) = (function(region), &signs[side][at])
-                && with_places == places.is_some()
-            {
-                alike.entry((name, places, sign)).or_default()[side].push(at);
+            if let (Some(name), Some(sign)) = (function(&sides[side][at]), &signs[side][at]) {
+                let of_name = names.entry(name).or_default();
+                of_name.entry(sign).or_default()[side].push(at);
             }
         }
     }
-    let both = alike
-        .into_values()
-        .filter_map(|[a, b]| match (&a[..], &b[..]) {
-            (&[a], &[b]) => Some((a, b)),
-            _ => None,
-        });
-    both.filter(|&(a, b)| {
-        let (a, b) = (&sides[0][a], &sides[1][b]);
-        work.module(a) == work.module(b) && !work.is_settled(a, b)
-    })
-    .collect()
+    if with_places {
+        names.retain(|_, alike| alike.values().all(|[a, b]| a.len() == b.len()));
+    }
+    let mut found = vec![];
+    for alike in names.values().flat_map(BTreeMap::values) {
+        let mut apart: BTreeMap<Places<'_>, [Vec<usize>; 2]> = BTreeMap::new();
+        for (side, list) in alike.iter().enumerate() {
+            for &at in list {
+                let places = sides[side][at].places.as_deref();
+                let places = places.filter(|_| with_places);
+                apart.entry(places).or_default()[side].push(at);
+            }
+        }
+        for (places, [a, b]) in apart {
+            let ([a], [b]) = (&a[..], &b[..]) else {
+                continue;
+            };
+            let (x, y) = (&sides[0][*a], &sides[1][*b]);
+            let is_possible = work.module(x) == work.module(y) && !work.is_settled(x, y);
+            if is_possible && with_places == places.is_some() {
+                found.push((*a, *b));
+            }
+        }
+    }
+    found
 }
 
 /// Regions of functions of a side that the other side has in several, with those of the other side.
