@@ -236,17 +236,26 @@ def end_with(parent):
     os._exit(1)
 
 
+def missing_package():
+    """Which package Spark would miss, once a session has started; None if it has all. PySpark knows the versions that it needs."""
+    try:
+        from pyspark.sql.pandas.utils import require_minimum_pandas_version, require_minimum_pyarrow_version
+
+        require_minimum_pyarrow_version()
+        require_minimum_pandas_version()
+    except ImportError as error:
+        return f"has no {error.name}" if error.name else f"lacks a package: {one_line(error).rstrip('.')}"
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("ompfuse", "units", "folder", "master", "strategy", "relax", "by", "first"):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
-    try:
-        import pyarrow  # noqa: F401
-        import pyspark  # noqa: F401
-    except ImportError as error:
+    if missing := missing_package():
         fail(
-            f"cannot combine by Spark: {sys.executable} has no {error.name}; `pip install pyspark pyarrow`, or name an "
+            f"cannot combine by Spark: {sys.executable} {missing}; `pip install pyspark pyarrow pandas`, or name an "
             "interpreter that has them by OMPFUSE_PYTHON"
         )
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):

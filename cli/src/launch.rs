@@ -6,6 +6,7 @@ mod steady;
 
 pub(crate) use input::{Feed, Input};
 
+use crate::pace::pace_s;
 use crate::sampling::{self, Sampler};
 use crate::{interrupt, processors};
 use anyhow::{Context, Result};
@@ -91,6 +92,8 @@ pub(crate) struct Ended {
     pub(crate) duration_s: f64,
     /// Its addresses were not random.
     pub(crate) is_steady: bool,
+    /// How long a computation took that is always the same, before it and behind it.
+    pub(crate) pace_s: [f64; 2],
     /// What else processors were used for meanwhile.
     pub(crate) used: processors::Used,
     /// The signal that asked this command to end meanwhile.
@@ -152,6 +155,7 @@ pub(crate) fn run(mut launch: Launch<'_>) -> Result<Ended> {
             Some(waiting.with_context(cannot)?)
         }
     };
+    let pace_before_s = pace_s();
     let started = now();
     let used = processors::Used::now();
     let clock = Instant::now();
@@ -184,12 +188,15 @@ pub(crate) fn run(mut launch: Launch<'_>) -> Result<Ended> {
     })?;
     let status = wait(&mut child, &hold, &mut relay, launch.meanwhile)
         .with_context(|| format!("lost track of process {}", child.id()))?;
+    let duration_s = clock.elapsed().as_secs_f64();
+    let used = processors::Used::now().since(used);
     Ok(Ended {
         exit: exit_of(status),
         started,
         is_steady,
-        duration_s: clock.elapsed().as_secs_f64(),
-        used: processors::Used::now().since(used),
+        duration_s,
+        used,
+        pace_s: [pace_before_s, pace_s()],
         interrupted: hold.take(), // the caller stops; what is recorded is kept
     })
 }

@@ -226,7 +226,8 @@ pub(crate) fn first_run(path: &Path) -> Option<PathBuf> {
         false => listed(folder).ok()?,
     };
     runs.retain(|run| is_run(run));
-    runs.into_iter().min()
+    let repeated = || first_run(job::repetitions(folder)?.first()?);
+    runs.into_iter().min().or_else(repeated)
 }
 
 /// The profile that `ompfuse profile` left in a folder, else the path itself.

@@ -24,6 +24,7 @@ mod loader;
 mod memory;
 mod newest;
 mod output;
+mod pace;
 mod page;
 mod pager;
 mod privileges;

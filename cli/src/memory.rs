@@ -8,13 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// More than this isn't used unless it is asked for.
-const ENOUGH: u64 = 1 << 30;
+/// More than this isn't used unless it is asked for. What data needs is estimated for deep labels, and is some three times of what
+/// usual data takes. Beyond it the data is read again for each part, so time grows with the square of its size.
+const ENOUGH: u64 = 8 << 30;
+
+/// The same for each of a job's ranks, of which a machine has many.
+const ENOUGH_OF_RANK: u64 = 1 << 30;
 
 /// The `--memory` option.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arg {
-    /// Use at most this much memory (`500M`, `4G`; default: half of what is available, 1G at most)
+    /// Use at most this much memory (`500M`, `4G`; default: half of what is available, 8G at most)
     ///
     /// Larger data is read in several passes, some regions in each.
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -24,13 +28,13 @@ pub(crate) struct Arg {
 impl Arg {
     /// In bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.memory.unwrap_or_else(usual)
+        self.memory.unwrap_or_else(|| available().min(ENOUGH))
     }
 }
 
-/// What is used if nobody says how much, in bytes.
-pub(crate) fn usual() -> u64 {
-    available().min(ENOUGH)
+/// What a rank of a job uses beside others, in bytes.
+pub(crate) fn of_rank() -> u64 {
+    available().min(ENOUGH_OF_RANK)
 }
 
 /// What the command needs of its stack, with room to spare; some 60 KiB were not enough.

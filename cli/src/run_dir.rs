@@ -171,6 +171,7 @@ pub(crate) fn write_header(
         stolen_s: ended.and_then(|e| e.used.stolen_s),
         others_s: ended.and_then(|e| e.used.others_s),
         throttled_s: ended.and_then(|e| e.used.throttled_s),
+        pace_s: ended.map(|e| e.pace_s),
         started: ended.map_or_else(launch::now, |e| e.started),
         duration_s: ended.map_or(0.0, |e| e.duration_s),
         exit: ended.map_or(Exit::Unknown, |e| e.exit),
@@ -277,6 +278,7 @@ mod tests {
             exit: Exit::Signal(9),
             started: 1.0,
             duration_s: 2.0,
+            pace_s: [1e-3, 1e-3],
             used: processors::Used::default(),
             interrupted: None,
         };

@@ -187,6 +187,9 @@ pub struct RunSummary {
     pub fixed_addresses: bool,
     /// Wall-clock time in seconds, if known.
     pub duration_s: Option<f64>,
+    /// How long a computation took that is always the same, before it and behind it, in seconds, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_s: Option<[f64; 2]>,
     /// How the program ended, if known.
     pub exit: Option<Exit>,
     /// Its event set.

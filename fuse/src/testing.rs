@@ -302,6 +302,7 @@ impl FakeRun {
                 stolen_s: None,
                 others_s: None,
                 throttled_s: None,
+                pace_s: None,
                 started: 1.7e9,
                 duration_s: 2e-6,
                 exit: Exit::Code(0),

@@ -26,7 +26,7 @@ pub use diff::{
     Basis, Change, Condition, Confidence, Diff, Finding, Interval, Matched, Pair, SideInfo,
 };
 pub use repeated::{SideError, side as side_of};
-pub use side::{Commit, Machine, Quantity, Sample, Side, SideRegion};
+pub use side::{Commit, Machine, Pace, Quantity, Sample, Side, SideRegion};
 
 use crate::model::key::RegionKey;
 use ompfuse_format::Construct;

@@ -8,6 +8,7 @@
 
 mod curves;
 mod groups;
+mod pace;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -116,6 +117,9 @@ pub struct Point {
     pub is_changed: bool,
     /// Number of runs.
     pub runs: u32,
+    /// True if the machine's speed changed while it was measured: its times are left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_unsteady: bool,
 }
 
 /// A quantity over the commits.
@@ -130,6 +134,9 @@ pub struct Curve {
     pub values: Vec<Option<f64>>,
     /// Where it changed, oldest first.
     pub changes: Vec<ChangePoint>,
+    /// Changes of a time with which the machine's speed changed as well: what they are of is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<ChangePoint>,
     /// How changes were looked for.
     pub basis: Basis,
     /// Positions in `commits` of values that stand alone, for up to three commits: no changes, however large. At the end of a series

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Combine units on many machines: spark, or spark:URL with the URL of a master
     ///
     /// The input is a folder of `ompfuse partition`, the output a folder of Parquet files with the columns of units for engines. Python needs
-    /// pyspark and pyarrow; OMPFUSE_PYTHON names the interpreter that has them.
+    /// pyspark, pyarrow and pandas; OMPFUSE_PYTHON names the interpreter that has them.
     #[arg(long, value_name = "ENGINE", value_parser = engine::parse)]
     engine: Option<engine::Engine>,
     #[command(flatten)]

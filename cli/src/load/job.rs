@@ -26,6 +26,16 @@ const AT_ONCE: usize = 64;
 
 /// The folders of a job's ranks; `None`: the path means something else.
 pub(crate) fn ranks(path: &Path) -> Option<Vec<PathBuf>> {
+    folders(path).filter(|folders| !are_repetitions(folders))
+}
+
+/// The folders of repetitions; `None`: the path means something else.
+pub(super) fn repetitions(path: &Path) -> Option<Vec<PathBuf>> {
+    folders(path).filter(|folders| are_repetitions(folders))
+}
+
+/// The folders of runs in a folder that is neither a run nor a folder of runs itself.
+fn folders(path: &Path) -> Option<Vec<PathBuf>> {
     let is_other = !path.is_dir() || is_run(path) || path.join(PROFILE_NAME).is_file();
     if is_other || series::is_series(path) {
         return None;
@@ -40,9 +50,9 @@ pub(crate) fn ranks(path: &Path) -> Option<Vec<PathBuf>> {
     (!folders.is_empty()).then_some(folders)
 }
 
-/// Whether the folders that seem to be a job's ranks are repetitions: none has left a summary, and all have processes of the same ranks,
-/// or of none.
-pub(crate) fn are_repetitions(folders: &[PathBuf]) -> bool {
+/// Whether folders of runs are repetitions and no job's ranks: none has left a summary, and all have processes of the same ranks, or
+/// of none.
+fn are_repetitions(folders: &[PathBuf]) -> bool {
     if folders
         .iter()
         .any(|folder| folder.join(SUMMARY_FILE).is_file())
@@ -127,7 +137,7 @@ pub(crate) fn measured(name: &Path, ranks: &[PathBuf], progress: Progress<'_>) -
         all.add(called, job::rows(&left.text)?, &left.report);
         Ok(())
     };
-    let memory = memory::usual();
+    let memory = memory::of_rank();
     let report =
         add_up(Job::default(), name, ranks, memory, progress, &mut add).with_context(cannot)?;
     damage(&report).for_each(|told| all.add_damage(told));
@@ -243,7 +253,7 @@ pub(crate) fn leave(recording: &Recording, known: Option<&Summary>) {
         let folder = &recording.folder;
         let text = match known {
             Some(known) => text(known)?,
-            None => text(&summary(folder, memory::usual(), Progress::default())?)?,
+            None => text(&summary(folder, memory::of_rank(), Progress::default())?)?,
         };
         atomic::write(&folder.join(SUMMARY_FILE), text.as_bytes(), 0o644)
     };

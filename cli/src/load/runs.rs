@@ -1,24 +1,45 @@
 //! The runs that a path means.
 
-use super::listed;
-use crate::output::note;
+use super::{job, listed};
+use crate::output::{note, remark};
 use crate::running::{self, Access};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE};
+use ompfuse_report::words::units::several;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Folders of which it is said what they were taken for: commands read some of them twice.
+static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Whether a folder is a run.
 pub(crate) fn is_run(folder: &Path) -> bool {
     folder.join(RUN_FILE).is_file() || folder.join(BEGUN_FILE).is_file()
 }
 
-/// The runs that a path means: a run folder, or all of a folder of runs in the order of their numbers.
+/// The runs that a path means: a run folder, all of a folder of runs in the order of their numbers, or all of a folder of such folders
+/// that are repetitions.
 pub(super) fn runs(path: &Path) -> Result<Vec<PathBuf>> {
     if is_run(path) {
         if let Some(process) = goes_on(path) {
             bail!("cannot read {} yet: {process}", path.display());
         }
         return Ok(vec![path.to_owned()]);
+    }
+    if let Some(folders) = job::repetitions(path) {
+        let is_new = TOLD
+            .lock()
+            .is_ok_and(|mut told| told.insert(path.to_owned()));
+        if is_new {
+            let several = several(folders.len() as u64, "folder");
+            remark(format_args!(
+                "{}: {several} of runs, taken for repetitions",
+                path.display()
+            ));
+        }
+        let each: Result<Vec<_>> = folders.iter().map(|folder| runs(folder)).collect();
+        return Ok(each?.concat());
     }
     let listing =
         std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;

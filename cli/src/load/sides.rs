@@ -95,19 +95,12 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             continue;
         }
         if let Some(folders) = job::ranks(path) {
-            let shown = path.display();
             let several = several(folders.len() as u64, "folder");
-            if job::are_repetitions(&folders) {
-                remark(format_args!(
-                    "{shown}: {several} of runs, taken for repetitions"
-                ));
-                for folder in &folders {
-                    sources.extend(runs(folder)?.into_iter().map(Source::Run));
-                }
-            } else {
-                remark(format_args!("{shown}: {several} of ranks, taken for a job"));
-                sources.push(Source::Job(path.clone(), folders));
-            }
+            remark(format_args!(
+                "{}: {several} of ranks, taken for a job",
+                path.display()
+            ));
+            sources.push(Source::Job(path.clone(), folders));
             continue;
         }
         if path.is_dir() {

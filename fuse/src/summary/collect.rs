@@ -111,6 +111,7 @@ impl Summary {
             name: name.to_owned(),
             started: Some(header.started),
             duration_s: Some(header.duration_s),
+            pace_s: header.pace_s,
             fixed_addresses: header.fixed_addresses,
             exit: Some(header.exit),
             events: run.events.clone(),

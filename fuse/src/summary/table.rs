@@ -80,6 +80,7 @@ impl TableSums {
                 started: None,
                 fixed_addresses: false,
                 duration_s: None,
+                pace_s: None,
                 exit: None,
                 events: infos,
                 region_events: vec![],

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// Two sides of which this share is alike are of one program.
 pub const ALIKE: f64 = 0.5;
 
+/// Bits that counts must tell to be a sign of their own: a loop of 1000 iterations has them.
+pub(super) const TELLING: f64 = 9.9;
+
 /// What a region does: its construct, executions and iterations (0 without any); `None`: runs differ, or nothing is known.
 pub(super) type Counts = (Construct, u64, u64);
 

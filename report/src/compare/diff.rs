@@ -233,6 +233,8 @@ pub enum Basis {
     Order,
     /// Function, construct and the order in it, in another file.
     Function,
+    /// What the function lost, and new functions have together: it was divided, or functions were joined.
+    Parts,
     /// Names of the functions that called it.
     Callers,
     /// Places of its units in the tree of regions.

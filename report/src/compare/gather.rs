@@ -11,7 +11,7 @@ pub use ranks::{RankRows, Ranks};
 pub(crate) use units::median;
 pub use units::{Unit, units};
 
-use super::side::{Interface, Machine, Origin, Quantity, Unseen};
+use super::side::{Interface, Machine, Origin, Pace, Quantity, Unseen};
 use crate::compare::functions::FunctionSamples;
 use crate::model::UncountedWork;
 use crate::model::account::Account;
@@ -242,6 +242,7 @@ fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {
         damage: damage.collect(),
         unseen: unseen.collect(),
         started: runs.first().and_then(|r| r.started),
+        pace: (runs.iter().filter_map(|r| Pace::of(r.pace_s?))).reduce(Pace::with),
         machine: Machine {
             processor: summary.processor.clone(),
             processors: summary.cpus,

@@ -1,12 +1,13 @@
 //! Which regions of two builds are the same construct of the source.
 //!
 //! From the most to the least certain sign: the address in the same build; file, line, construct and the order in the function
-//! (`source`); the function in another file (`moved`); the callers (`callers`); the units' places in the tree of regions, the parent,
+//! (`source`); the function in another file (`moved`), or its parts (`divided`); the callers (`callers`); the units' places in the tree of regions, the parent,
 //! and behaviour (`tree`). What no sign tells apart is a group. Waits tell nothing of other regions and come last (`waits`).
 //! Rather unmatched than wrong: where two answers are about as good there is none.
 
 mod align;
 mod callers;
+mod divided;
 mod moved;
 mod source;
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub fn matched<'a>(a: &'a Side, b: &'a Side) -> Matching<'a> {
     let mut work = Work::new(a, b);
     work.same_build();
     source::run(&mut work);
+    divided::run(&mut work);
     callers::run(&mut work);
     tree::run(&mut work);
     waits::run(&mut work);

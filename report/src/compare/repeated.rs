@@ -248,6 +248,7 @@ fn origin(name: &str, runs: &[&Measured]) -> Origin {
             machine: _,
             commit: _,
             started: _,
+            pace,
             damage: _, // of each, below
             threads,
             team,
@@ -269,6 +270,7 @@ fn origin(name: &str, runs: &[&Measured]) -> Origin {
             *all.events.entry(event.clone()).or_default() += n;
         }
         all.simulated |= simulated;
+        all.pace = all.pace.zip(*pace).map(|(a, b)| a.with(b));
         all.is_steady &= is_steady;
         all.in_part |= in_part;
         all.left_out = all.left_out.max(*left_out);

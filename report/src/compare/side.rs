@@ -167,11 +167,53 @@ pub struct Origin {
     pub unseen: Vec<Unseen>,
     /// Seconds since 1970 when the first run began, if known.
     pub started: Option<f64>,
+    /// How fast the machine computed, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
     /// Where it ran.
     pub machine: Machine,
     /// What was built; only in baselines, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
+}
+
+/// How fast a machine computes: the times of a computation that is always the same, measured before and behind each run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// The shortest, in seconds.
+    pub least_s: f64,
+    /// The longest, in seconds.
+    pub most_s: f64,
+}
+
+impl Pace {
+    /// Of a run. `None`: there are no such times.
+    pub fn of([before, behind]: [f64; 2]) -> Option<Pace> {
+        let pace = Pace {
+            least_s: before.min(behind),
+            most_s: before.max(behind),
+        };
+        (pace.least_s > 0.0 && pace.most_s.is_finite()).then_some(pace)
+    }
+
+    /// Of two together.
+    #[must_use]
+    pub fn with(self, other: Pace) -> Pace {
+        Pace {
+            least_s: self.least_s.min(other.least_s),
+            most_s: self.most_s.max(other.most_s),
+        }
+    }
+
+    /// One between the shortest and the longest.
+    pub fn typical_s(&self) -> f64 {
+        (self.least_s * self.most_s).sqrt()
+    }
+
+    /// By which part of the shortest the longest is longer.
+    pub fn apart(&self) -> f64 {
+        self.most_s / self.least_s - 1.0
+    }
 }
 
 /// What times depend on beside the program: those of different machines can't be compared.

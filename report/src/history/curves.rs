@@ -1,6 +1,7 @@
 //! From what commits measured to curves with their changes.
 
 use super::groups::{self, Commit, Group};
+use super::pace;
 use super::steps::{self, LEVEL, Steps};
 use super::tracks::Track;
 use super::{Basis, ChangePoint, Curve, Noise, Series, Wanted};
@@ -73,7 +74,13 @@ impl Work<'_> {
             }
         }
         // Commits without any of these values are none of this series.
-        let is_measured = |at: &usize| curves.iter().any(|c: &Curve| c.values[*at].is_some());
+        if curves.is_empty() {
+            return None;
+        }
+        let is_measured = |at: &usize| {
+            let has_value = curves.iter().any(|c: &Curve| c.values[*at].is_some());
+            has_value || (timed && commits[*at].is_unsteady())
+        };
         let kept: Vec<usize> = (0..commits.len()).filter(is_measured).collect();
         if kept.len() < commits.len() {
             let commits: Vec<Commit<'_>> = kept.iter().map(|&at| commits[at].clone()).collect();
@@ -124,8 +131,9 @@ impl Work<'_> {
         level: f64,
     ) -> Option<Curve> {
         let values = track.map_or(self.total, |t| &t.values);
-        let found: Vec<Option<Value>> =
-            commits.iter().map(|c| value(values, c, quantity)).collect();
+        let is_left_out = |c: &Commit<'_>| !quantity.is_exact() && c.is_unsteady();
+        let known = |c| value(values, c, quantity).filter(|_| !is_left_out(c));
+        let found: Vec<Option<Value>> = commits.iter().map(known).collect();
         if found.iter().all(Option::is_none) {
             return None;
         }
@@ -135,6 +143,7 @@ impl Work<'_> {
             region: track.map(|t| t.key.clone()),
             values: typical,
             changes: vec![],
+            undecided: vec![],
             basis: Basis::Exact,
             lone: vec![],
         };
@@ -146,6 +155,10 @@ impl Work<'_> {
         match changes.filter(|c| !is_noise(c.len(), commits.len())) {
             Some(changes) => curve.changes = changes,
             None => test(&mut curve, level),
+        }
+        if quantity.is_time() {
+            let paces: Vec<_> = commits.iter().map(Commit::pace).collect();
+            pace::part(&mut curve, &paces);
         }
         Some(curve)
     }

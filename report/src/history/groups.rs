@@ -1,7 +1,7 @@
 //! Which baselines can be compared, and in which order.
 
-use super::{Named, Point, Series};
-use crate::compare::{Machine, Side};
+use super::{Named, Point, Series, pace};
+use crate::compare::{Machine, Pace, Side};
 use chrono::DateTime;
 use std::collections::BTreeMap;
 
@@ -125,6 +125,17 @@ impl Commit<'_> {
             date: commit.and_then(|c| c.date.clone()),
             is_changed: commit.is_some_and(|c| c.is_changed),
             runs: self.of.iter().map(|n| n.side.origin.runs).sum(),
+            is_unsteady: self.is_unsteady(),
         }
+    }
+
+    /// How fast the machine computed; `None`: it is not known of all of its baselines.
+    pub(super) fn pace(&self) -> Option<Pace> {
+        pace::of_all(self.of.iter().map(|n| n.side.origin.pace))
+    }
+
+    /// Whether that changed while it was measured.
+    pub(super) fn is_unsteady(&self) -> bool {
+        self.pace().is_some_and(|pace| pace::is_unsteady(&pace))
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{Basis, History, HistoryError, Named, Wanted, history};
 use crate::compare::statistics::tests::side;
-use crate::compare::{Commit, Machine, Quantity};
+use crate::compare::{Commit, Machine, Pace, Quantity};
+use crate::words;
 
 fn instructions() -> Quantity {
     Quantity::Event("sim-instructions".to_owned())
@@ -14,7 +15,11 @@ fn baseline(n: usize, total: &[(Quantity, &[f64])]) -> Named {
     side.origin.commit = Some(Commit {
         hash: format!("c{n}"),
         branch: None,
-        date: Some(format!("2026-10-{:02}T00:00:00Z", n + 1)),
+        date: Some(format!(
+            "2026-{:02}-{:02}T00:00:00Z",
+            9 + n / 28,
+            n % 28 + 1
+        )),
         is_changed: false,
     });
     Named {
@@ -130,4 +135,54 @@ fn what_is_not_there_is_named() {
         missing,
         "the baselines have no 'load-balance'; they have wall"
     );
+}
+
+/// Thirty commits whose time grows by a quarter with the twentieth. `pace`: of each, before and behind.
+fn slower(pace: impl Fn(usize) -> Option<[f64; 2]>) -> History {
+    let commit = |n: usize| {
+        let noise = ((n * 7919 % 23) as f64 - 11.0) / 1000.0;
+        let wall = if n < 20 { 1.0 } else { 1.25 } * (1.0 + noise);
+        let mut named = baseline(n, &[(Quantity::Wall, &[wall])]);
+        named.side.origin.pace = pace(n).and_then(Pace::of);
+        named
+    };
+    of(&(0..30).map(commit).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_change_that_the_machine_has_made_too_is_undecided() {
+    let verdict = |found: &History| words::history_verdict(found).join(" ");
+    for steady in [None, Some([1e-3, 1.01e-3])] {
+        let found = slower(|_| steady);
+        assert_eq!(changes(&found), [20], "{steady:?}");
+        assert!(found.got_worse_within(10));
+    }
+    // The machine got as much slower, half as much, a little, or faster.
+    for (factor, is_undecided) in [(1.25, true), (1.15, true), (1.03, false), (0.8, false)] {
+        let found = slower(|n| Some([if n < 20 { 1e-3 } else { 1e-3 * factor }; 2]));
+        let text = verdict(&found);
+        assert_eq!(changes(&found).is_empty(), is_undecided, "{factor}");
+        assert_eq!(found.got_worse_within(10), !is_undecided, "{factor}");
+        assert_eq!(
+            text.contains("undecided: +2") && text.contains("computed slower from then on"),
+            is_undecided,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn times_are_left_out_if_the_machine_changed_while_they_were_measured() {
+    let found = slower(|n| Some([1e-3, if n % 10 == 3 { 1.3e-3 } else { 1e-3 }]));
+    let curve = &found.series[0].curves[0];
+    let without: Vec<usize> = (0..30).filter(|&n| curve.values[n].is_none()).collect();
+    assert_eq!(without, [3, 13, 23]);
+    assert_eq!(changes(&found), [20]);
+    let notes = words::history_notes(&found).join(" ");
+    assert!(
+        notes.contains("the times of 3 commits are left out"),
+        "{notes}"
+    );
+    // Nothing is known of all of a commit's baselines.
+    assert_eq!(changes(&slower(|n| (n != 3).then_some([1e-3; 2]))), [20]);
 }

@@ -13,7 +13,7 @@ pub use prediction::{lower_bound, path, prediction, why};
 pub use remedies::{remedy, schedule};
 use tasks::of_tasks;
 
-use super::units::{count, seconds};
+use super::units::{self, count, seconds};
 use crate::model::{Behind, BusiestRank, Cause, Lock, Loss, LossKind, Report};
 
 /// What is held for a smaller share of a region's time costs by being handed over.
@@ -374,6 +374,7 @@ fn busy(busiest: &Option<BusiestRank>) -> String {
 /// A factor: two digits are enough.
 pub(crate) fn times(factor: f64) -> String {
     match factor {
+        f if f >= 999.5 => units::times(f),
         f if f >= 9.95 => format!("{f:.0}"),
         f if f < 1.1 => format!("{f:.2}"),
         f if f == f.round() => format!("{f:.0}"),

@@ -8,7 +8,7 @@ pub(crate) use causes::causes;
 pub(crate) use conditions::condition;
 pub(crate) use lone::{lone, only_in};
 
-use super::estimates::visible;
+use super::estimates::{NOTHING, visible};
 use super::units::{count, factor, percent, seconds};
 use crate::compare::cause::{Main, main_change};
 use crate::compare::diff::Lone;
@@ -170,6 +170,7 @@ pub(crate) fn basis(pair: &Pair) -> String {
         Basis::Line => "source line",
         Basis::Order => "order in the function",
         Basis::Function => "its function, in another file",
+        Basis::Parts => "the parts of a divided function",
         Basis::Callers => "its callers",
         Basis::Units => "the places of its units",
         Basis::Tree => "its parallel region",
@@ -185,6 +186,13 @@ pub(crate) fn basis(pair: &Pair) -> String {
         let path = keys.first()?.file.as_deref()?;
         Some(path.rsplit('/').next().unwrap_or(path).to_owned())
     };
+    let function = |keys: &[RegionKey]| keys.first().and_then(|k| k.function.clone());
+    let was = match (pair.basis, function(&pair.a), function(&pair.b)) {
+        (Basis::Parts | Basis::Order, Some(a), Some(b)) if a != b => {
+            format!(", {} in A", super::names::short(&a))
+        }
+        _ => String::new(),
+    };
     let moved = match (line(&pair.a), line(&pair.b), file(&pair.a), file(&pair.b)) {
         (Some(line), _, Some(a), Some(b)) if a != b => format!(", {a}:{line} in A"),
         (Some(a), Some(b), ..) if a != b => format!(", line {a} in A"),
@@ -197,7 +205,7 @@ pub(crate) fn basis(pair: &Pair) -> String {
             _ => format!("matched by {by} ({sure})"),
         };
     }
-    format!("matched by {by} ({sure}{moved})")
+    format!("matched by {by} ({sure}{was}{moved})")
 }
 
 /// The instructions' change, whoever has counted them.
@@ -284,9 +292,6 @@ pub(super) fn of_program(change: &Change, turns: Option<u32>) -> String {
         _ => format!("{compared}), but with one run on a side that may be noise."),
     }
 }
-
-/// A size that is nothing to a reader.
-const NOTHING: &str = "0.00%";
 
 fn was(quantity: &Quantity) -> &'static str {
     match quantity {

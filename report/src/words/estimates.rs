@@ -9,6 +9,9 @@ const LARGEST_SEEN: f64 = 9.0;
 /// Nobody records more runs.
 pub(super) const MOST_RUNS: u32 = 100;
 
+/// A size that is nothing to a reader.
+pub(super) const NOTHING: &str = "0.00%";
+
 /// The size of a change that would be seen, without a sign; `None`: none that is worth a number.
 pub(super) fn visible(size: Option<f64>, unit: Unit) -> Option<String> {
     let size = size.filter(|s| s.is_finite() && *s < LARGEST_SEEN)?;
@@ -18,9 +21,11 @@ pub(super) fn visible(size: Option<f64>, unit: Unit) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::diff::Interval;
     use crate::compare::gate::{Doubt, Outcome, Verdict};
     use crate::compare::{Change, Finding, Quantity};
-    use crate::words::{compare, gates, units};
+    use crate::history::{Basis, ChangePoint, Curve, Noise, Series};
+    use crate::words::{causes, compare, gates, history, units};
     use proptest::prelude::*;
 
     /// Numbers in a sentence that are estimates: at most three digits that tell, and none above 1,000.
@@ -41,6 +46,45 @@ mod tests {
     /// From far below anything that is shown to far above.
     fn sizes() -> impl Strategy<Value = f64> {
         (-12.0..12.0f64).prop_map(|power| 10f64.powf(power))
+    }
+
+    /// A history's curve of one change, with no commits.
+    fn series(size: f64) -> (Series, Curve) {
+        let curve = Curve {
+            quantity: Quantity::Wall,
+            region: None,
+            values: vec![],
+            changes: vec![ChangePoint {
+                at: 0,
+                earliest: 0,
+                latest: 0,
+                before: 1.0,
+                after: 1.0 + size,
+                change: Some(size),
+                interval: Some(Interval {
+                    low: -size.min(0.9999),
+                    high: size,
+                    level: 0.95,
+                }),
+                is_worse: Some(true),
+            }],
+            undecided: vec![],
+            basis: Basis::Tested(Noise {
+                deviation: size,
+                correlation: 0.3,
+                smallest: Some(size),
+            }),
+            lone: vec![],
+        };
+        let series = Series {
+            program: String::new(),
+            threads: 1,
+            arguments: String::new(),
+            machine: None,
+            commits: vec![],
+            curves: vec![],
+        };
+        (series, curve)
     }
 
     proptest! {
@@ -79,7 +123,21 @@ mod tests {
             let unseen = change(Finding::NotSeen { could_see: Some(size) }, 0.0);
             sentences.push(compare::of_program(&unseen, None).replace("(- -> -)", ""));
             sentences.push(compare::changed(&change(Finding::Changed, size)));
+            sentences.push(compare::certainty(&Change {
+                interval: Some(Interval { low: -size.min(0.9999), high: size, level: 0.95 }),
+                ..change(Finding::Changed, size)
+            }));
+            let (series, curve) = series(size);
+            sentences.push(history::curve_verdict(&series, &curve));
+            sentences.push(history::change_size(&curve, &curve.changes[0]));
+            sentences.push(history::change_interval(&curve, &curve.changes[0]));
+            let unchanged = Curve { changes: vec![], ..curve };
+            sentences.push(history::curve_verdict(&series, &unchanged));
+            sentences.extend(history::curve_noise(&unchanged));
             sentences.push(units::factor(size.max(1.0)));
+            sentences.push(units::percent(size));
+            sentences.push(units::times(size.max(1.0)));
+            sentences.push(causes::times(size.max(1.0)));
             for sentence in sentences {
                 prop_assert!(is_readable(&sentence), "{sentence}");
                 prop_assert!(!sentence.contains("of 0.00%"), "{sentence}");

@@ -1,7 +1,7 @@
 //! What is said of a program over its commits.
 
 use super::compare::{self, signed};
-use super::estimates::visible;
+use super::estimates::{NOTHING, visible};
 use super::units::percent;
 use crate::compare::Machine;
 use crate::compare::side::Unit;
@@ -104,21 +104,36 @@ fn commits(n: usize) -> String {
     }
 }
 
+/// A change with its commit: `+5.2% since 1a2b3c4 (12 Nov 2026)`.
+fn since(series: &Series, curve: &Curve, change: &ChangePoint) -> String {
+    let at = series.commits.get(change.at as usize);
+    let since = at.map_or(String::new(), |at| format!(" since {}", commit_of_day(at)));
+    format!("{}{since}", change_size(curve, change))
+}
+
 /// What a curve's last change is, or what is known without one: the part behind its name.
 pub(crate) fn curve_verdict(series: &Series, curve: &Curve) -> String {
     let known = curve.values.iter().flatten().count();
     if let Some(last) = curve.changes.last() {
-        let at = series.commits.get(last.at as usize);
-        let since = at.map_or(String::new(), |at| format!(" since {}", commit_of_day(at)));
         let earlier = match curve.changes.len() - 1 {
             0 => String::new(),
             1 => ", and one earlier change".to_owned(),
             n => format!(", and {n} earlier changes"),
         };
         return format!(
-            "{}{since}{earlier}, {}",
-            change_size(curve, last),
+            "{}{earlier}, {}",
+            since(series, curve, last),
             commits(known)
+        );
+    }
+    if let Some(last) = curve.undecided.last() {
+        return format!(
+            "undecided: {}, and the machine itself computed {} from then on",
+            since(series, curve, last),
+            match last.after > last.before {
+                true => "slower",
+                false => "faster",
+            }
         );
     }
     match curve.basis {
@@ -134,6 +149,7 @@ pub(crate) fn curve_verdict(series: &Series, curve: &Curve) -> String {
             let seen = match (noise.smallest, visible(noise.smallest, Unit::Count)) {
                 (None, _) => "; the noise of neighbouring commits is so alike that no step is certain to be seen".to_owned(),
                 (_, None) => "; no step can be seen with this noise".to_owned(),
+                (_, Some(size)) if size == NOTHING => "; any step would be seen".to_owned(),
                 (_, Some(size)) => format!("; a step of {size} in the last five would be seen"),
             };
             format!("no change in {}{seen}", commits(known))
@@ -271,6 +287,13 @@ pub fn history_notes(history: &History) -> Vec<String> {
         let Some(curve) = series.headline() else {
             continue;
         };
+        let unsteady = series.commits.iter().filter(|p| p.is_unsteady).count();
+        if unsteady > 0 {
+            notes.push(format!(
+                "the times of {} are left out: the machine's speed changed while they were measured",
+                commits(unsteady)
+            ));
+        }
         let last = curve.values.len() as u32;
         let at_end = (0..last)
             .rev()
@@ -340,6 +363,7 @@ pub(crate) fn badge(history: &History) -> (String, Option<bool>) {
                 Some(last.is_worse != Some(true)),
             )
         }
+        None if !curve.undecided.is_empty() => ("undecided: the machine changed".to_owned(), None),
         None if curve.basis == Basis::TooFew => ("too few commits".to_owned(), None),
         None => {
             if let Some((series, curve, change)) = most_telling(history) {

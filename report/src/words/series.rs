@@ -1,7 +1,7 @@
 //! What is said of a series over numbers of threads.
 
 use super::names;
-use super::units::{percent, seconds};
+use super::units::{percent, seconds, times};
 use crate::model::series::{
     Loss, Scaling, Series, SeriesCause, SeriesNote, SeriesPlace, SeriesPoint,
 };
@@ -48,7 +48,7 @@ fn no_gain(series: &Series, threads: u32) -> Option<String> {
         n => format!("More than {n} threads do"),
     };
     let gain = match best >= NOTICED {
-        true => format!("with more it is at most {best:.2} times as fast"),
+        true => format!("with more it is at most {} times as fast", times(best)),
         false => "with more it is no faster".to_owned(),
     };
     Some(format!("{more} not pay off: {gain}."))
@@ -57,7 +57,6 @@ fn no_gain(series: &Series, threads: u32) -> Option<String> {
 fn speed(scaling: Scaling, first: &SeriesPoint, last: &SeriesPoint) -> String {
     let (least, most) = (first.threads, last.threads);
     let efficiency = percent(last.efficiency);
-    let times = |ratio: f64| format!("{ratio:.2}");
     match scaling {
         Scaling::Strong if last.speedup >= 1.0 => format!(
             "With {} it is {} times as fast as with {least} (efficiency {efficiency}).",
@@ -99,15 +98,16 @@ fn takes_longer(loss: &Loss) -> bool {
 }
 
 /// What is slower there, and what that may come of.
-fn longer(loss: &Loss, times: f64, most: u32, least: u32) -> String {
+fn longer(loss: &Loss, factor: f64, most: u32, least: u32) -> String {
     let units = match loss.place.as_ref().and_then(|p| p.construct) {
         Some(Construct::Task) => "tasks",
         Some(Construct::Sections) => "sections",
         _ => "iterations",
     };
     format!(
-        "the same {units} take {times:.2} times as long with {} as with {least}: memory's bandwidth, lines of the cache that threads share, or \
+        "the same {units} take {} times as long with {} as with {least}: memory's bandwidth, lines of the cache that threads share, or \
          contended atomics",
+        times(factor),
         threads(most)
     )
 }
@@ -175,8 +175,8 @@ fn lost(loss: &Loss, base: u32, most: u32) -> String {
                     format!("{code}: {}", longer(loss, i.times, most, base))
                 }
                 Some(i) if i.between[1] < INFLATED[1] => format!(
-                    "{code}, though the same units take {:.2} times as long: there is more of it",
-                    i.times
+                    "{code}, though the same units take {} times as long: there is more of it",
+                    times(i.times)
                 ),
                 _ => code,
             }

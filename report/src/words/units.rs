@@ -46,10 +46,11 @@ pub fn mean(value: f64) -> String {
     }
 }
 
-/// A share from 0 to 1 as percent. Ten times the whole and more is a factor: `×504`.
+/// A share from 0 to 1 as percent. More than the whole has three digits, and ten times the whole and more is a factor: `×504`.
 pub fn percent(share: f64) -> String {
     match share {
         s if s >= 9.995 => factor(s),
+        s if s >= 1.0005 => format!("{:.0}%", s * 100.0),
         s => format!("{:.1}%", s * 100.0),
     }
 }
@@ -59,6 +60,14 @@ pub fn factor(times: f64) -> String {
     match times {
         t if t >= MOST_TIMES => "more than ×1000".to_owned(),
         t => format!("×{}", three_digits(t)),
+    }
+}
+
+/// A factor in a sentence: `1.55`, and no number where that is beyond what anybody compares.
+pub(crate) fn times(factor: f64) -> String {
+    match factor {
+        f if f >= MOST_TIMES => "over 1000".to_owned(),
+        f => three_digits(f),
     }
 }
 

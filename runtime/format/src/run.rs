@@ -417,6 +417,9 @@ pub struct RunHeader {
     /// `None`: not known, or there is no quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttled_s: Option<f64>,
+    /// How long a short computation took that is always the same, before the run and behind it, in seconds. `None`: not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_s: Option<[f64; 2]>,
     /// Begin, seconds since 1970.
     pub started: f64,
     /// Wall-clock time of the process in seconds.

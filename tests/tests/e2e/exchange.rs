@@ -232,7 +232,27 @@ fn an_engine_says_what_it_needs() {
     assert_eq!((said.status, failures.count()), (1, 1), "{said:?}");
     assert!(
         said.errors()
-            .contains("has no pyspark; `pip install pyspark pyarrow`"),
+            .contains("has no pyspark; `pip install pyspark pyarrow pandas`"),
+        "{said:?}"
+    );
+    // PySpark without one of its packages: it says so before it starts a session, which takes minutes.
+    let package = folder.path().join("packages/pyspark/sql/pandas");
+    std::fs::create_dir_all(&package).expect("there is room for a package");
+    for part in ["..", ".", "../.."] {
+        std::fs::write(package.join(part).join("__init__.py"), "").expect("the folder is ours");
+    }
+    let needs = "def require_minimum_pyarrow_version(): pass\n\
+                 def require_minimum_pandas_version(): raise ImportError('Pandas >= 2.2.0 must be installed.')\n";
+    std::fs::write(package.join("utils.py"), needs).expect("the folder is ours");
+    let mut without = command::with_threads(2);
+    without
+        .env("OMPFUSE_PYTHON", &python)
+        .env("PYTHONPATH", folder.path().join("packages"));
+    without.args(["combine", "--engine", "spark", "--strategy", "lgl", "-o"]);
+    let said = process::run(without.arg(folder.path().join("result")).arg(&units));
+    assert!(
+        said.errors()
+            .contains("lacks a package: Pandas >= 2.2.0 must be installed; `pip install"),
         "{said:?}"
     );
     let said = run(&["--strategy", "bc-unlabelled"], &units);

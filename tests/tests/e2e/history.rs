@@ -1,5 +1,7 @@
 //! A program over its commits: what a baseline says of its commit, what is found in many of them, and what is refused.
 
+mod resampled;
+
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::{command, has};
 use serde_json::{Value, json};
@@ -140,6 +142,12 @@ fn commits(
     let one = folder.path().join("b.json.gz");
     run(folder, &["baseline", "runs", "-o", "b.json.gz"]).ok("baseline");
     let mut side = unpacked(&one);
+    // How fast this machine is while others test, too, is another matter.
+    let origin = side["origin"].as_object_mut().expect("an object");
+    let pace = origin.remove("pace").expect("it was measured");
+    assert!(
+        pace["least_s"].as_f64() > Some(0.0) && pace["most_s"].as_f64() >= pace["least_s"].as_f64()
+    );
     for n in 0..number {
         let commit = json!({
             "hash": format!("{n:02}aaaaaaaaaa"),

@@ -6,6 +6,7 @@
 mod cases;
 mod constructs;
 mod directives;
+mod moved;
 mod tally;
 
 use constructs::Places;

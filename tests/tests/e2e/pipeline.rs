@@ -1,5 +1,7 @@
 //! The example project's pipeline, run as its CI files run it, in a clean repository.
 
+mod action;
+
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::{command, has, repository};
 use std::path::{Path, PathBuf};

@@ -293,6 +293,7 @@ fn add(all: &mut Origin, rank: Origin) {
         modules,
         unseen,
         started,
+        pace,
     } = rank;
     let most = |a: Option<f64>, b: Option<f64>| if b > a { b } else { a };
     all.threads += threads;
@@ -302,6 +303,7 @@ fn add(all: &mut Origin, rank: Origin) {
     all.processors = all.processors.filter(|_| all.processors == processors);
     all.events.retain(|event, _| events.contains_key(event));
     all.simulated |= simulated;
+    all.pace = all.pace.zip(pace).map(|(a, b)| a.with(b));
     all.in_part |= in_part;
     all.starved = most(all.starved, starved);
     all.modules.extend(modules);

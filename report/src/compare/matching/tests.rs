@@ -1,5 +1,7 @@
 //! Made-up sides: what must be matched, and what must not.
 
+mod moved;
+
 use super::*;
 use crate::compare::Sample;
 use crate::compare::side::Interface;
@@ -208,75 +210,6 @@ fn barriers_are_told_by_the_regions_around_them() {
     untold.interfaces.clear();
     assert_eq!(lines(&matched(&a, &untold).only_a), []);
     assert_eq!(lines(&matched(&a, &gomp("b", 20, &[])).only_a).len(), 2);
-}
-
-/// Loops of functions of files, executed so many times.
-fn of_functions(build: &str, functions: &[(&str, &str, &[f64])]) -> Side {
-    let mut regions = vec![];
-    for (function, file, counts) in functions {
-        for &count in *counts {
-            let at = regions.len() as u32 + 1;
-            let mut region = region(u64::from(at), Some(10 * at), count);
-            region.key.function = Some((*function).to_owned());
-            region.key.file = Some(format!("/src/{file}"));
-            regions.push(region);
-        }
-    }
-    side(build, regions)
-}
-
-#[test]
-fn functions_are_matched_in_other_files_and_namespaces_if_no_other_may_be_meant() {
-    let before = of_functions(
-        "a",
-        &[
-            ("old::Mesh::sweep", "one.cc", &[4.0, 2.0]),
-            ("solve", "one.cc", &[3.0]),
-            ("stay", "two.cc", &[1.0]),
-            ("go", "two.cc", &[1.0]),
-        ],
-    );
-    let moved = |mesh: &str, counts: &[f64]| {
-        let functions = [
-            ("stay", "two.cc", &[1.0][..]),
-            ("solve", "two.cc", &[3.0]),
-            (mesh, "two.cc", counts),
-            ("go", "three.cc", &[1.0]),
-        ];
-        of_functions("b", &functions)
-    };
-    let all = [(1, 3), (2, 4), (3, 2), (4, 1), (5, 5)];
-    let found = moved("old::Mesh::sweep", &[4.0, 2.0]);
-    assert_eq!(addresses(&before, &found), all);
-    let bases = matched(&before, &found);
-    let by_function = bases.pairs.iter().filter(|p| p.basis == Basis::Function);
-    assert_eq!(by_function.count(), 4);
-    assert_eq!(
-        addresses(&before, &moved("inner::fresh::Mesh::sweep", &[4.0, 2.0])),
-        all
-    );
-    assert_eq!(addresses(&before, &moved("sweep", &[4.0, 2.0])), all);
-    // Other counts of the same input: another function, or a changed one.
-    let without: Vec<(u64, u64)> = all[2..].to_vec();
-    assert_eq!(
-        addresses(&before, &moved("fresh::Mesh::sweep", &[9.0, 8.0])),
-        without
-    );
-    assert_eq!(
-        addresses(&before, &moved("old::Mesh::sweep", &[9.0, 8.0])),
-        without
-    );
-    // One that is still there has moved nowhere; nor is known which of two has.
-    let one = of_functions("a", &[("f", "a.c", &[5.0]), ("f", "b.c", &[5.0])]);
-    let other = of_functions("b", &[("f", "a.c", &[5.0]), ("f", "c.c", &[5.0])]);
-    assert!(
-        addresses(&one, &other).len() <= 2,
-        "{:?}",
-        addresses(&one, &other)
-    );
-    let gone = of_functions("a", &[("x::f", "a.c", &[5.0])]);
-    let twice = of_functions("b", &[("y::f", "b.c", &[5.0]), ("z::f", "c.c", &[5.0])]);
-    assert_eq!(addresses(&gone, &twice), []);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Quantity, SideRegion, Work, agree, callers, places_agree, sums_agree};
 use crate::compare::LEAST_MATCHED;
-use crate::compare::behaviour::{Counts, bits, counts};
+use crate::compare::behaviour::{Counts, TELLING, bits, counts};
 use crate::compare::diff::{Basis, Confidence};
 use ompfuse_format::Construct;
 use std::collections::{BTreeMap, HashSet};
@@ -20,9 +20,6 @@ pub(super) fn run(work: &mut Work<'_>) {
         groups(work);
     }
 }
-
-/// Bits that counts must tell to be a sign of their own: a loop of 1000 iterations has them.
-const TELLING: f64 = 9.9;
 
 /// Regions whose counts nothing else of that kind has on either side, whatever is around them.
 fn by_counts(work: &mut Work<'_>) {

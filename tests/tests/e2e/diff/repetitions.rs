@@ -30,6 +30,24 @@ fn folders_of_runs_are_repetitions_and_those_of_ranks_a_job() {
             at(side).display()
         );
         assert!(found.errors().contains(&said), "{found:?}");
+        // Whoever reports on them, or combines them, takes them for the same.
+        let mut report = command::with_threads(2);
+        let page = folder.path().join("page.html");
+        let report = report.args(["report", "--html"]).arg(&page).arg(at(side));
+        assert_eq!(
+            process::run(report)
+                .ok("report")
+                .errors()
+                .matches(&said)
+                .count(),
+            1
+        );
+        let mut report = command::with_threads(2);
+        let report = report.args(["report", "--format", "json"]).arg(at(side));
+        let found = process::run(report).ok("report");
+        let json: Value = serde_json::from_str(&text(&found)).expect("JSON");
+        assert_eq!(json["runs"].as_array().map(Vec::len), Some(3), "{json:#}");
+        assert_eq!(found.errors().matches(&said).count(), 1, "{found:?}");
     }
     // Two ranks of a job, and once more without their summaries.
     std::fs::create_dir(at("job")).expect("the folder is ours");
