@@ -76,6 +76,7 @@ pub(crate) fn record(pid: u32, args: &RecordingArgs) -> Result<PathBuf> {
         duration_s: begun.elapsed().as_secs_f64(),
         is_steady: false,
         used: processors::Used::default(),
+        pace_s: [0.0; 2],
         interrupted: None,
     };
     let program = Program {
