@@ -109,6 +109,9 @@ pub struct SampledRegion {
     /// Kind; `None`: the code outside of constructs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub construct: Option<Construct>,
+    /// Of a call of another library: the function that is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called: Option<String>,
     /// The function that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
@@ -229,10 +232,18 @@ fn threads(lines: &Lines, sites: &[Site], period_ns: u64) -> Vec<SampledThread> 
 /// A construct in words.
 fn name(site: &Site) -> String {
     let construct = site.construct.map_or("construct", Construct::name);
+    let construct = called(site).unwrap_or(construct);
     match &site.source {
         Some(source) => format!("{construct} {}:{}", base(&source.file), source.line),
         None => format!("{construct} {}", site.name),
     }
+}
+
+/// The function of another library that is called there.
+fn called(site: &Site) -> Option<&str> {
+    let is_call = site.construct.is_some_and(Construct::is_call);
+    let detail = site.detail.as_deref().filter(|_| is_call)?;
+    detail.split(',').next() // its kind is behind it
 }
 
 fn base(path: &str) -> &str {
@@ -295,6 +306,7 @@ impl Row {
         region.whole += whole;
         if let Some(site) = site {
             region.construct = site.construct;
+            region.called = called(site).map(str::to_owned);
             let function = site.function.as_deref().map(readable);
             region.function = function.map(|f| f.into_owned());
             let source = site.source.as_ref();

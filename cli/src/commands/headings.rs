@@ -3,8 +3,9 @@
 use clap::Command;
 
 /// Without a heading.
-const FIRST: [&str; 11] = [
+const FIRST: [&str; 12] = [
     "output",
+    "pid",
     "threads",
     "events",
     "repeat",

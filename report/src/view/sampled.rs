@@ -208,7 +208,8 @@ fn name(region: &SampledRegion) -> String {
     let Some(construct) = region.construct else {
         return "outside of constructs".to_owned();
     };
-    let mut name = construct.name().to_owned();
+    let called = region.called.as_deref();
+    let mut name = called.unwrap_or(construct.name()).to_owned();
     match (&region.file, region.line) {
         (Some(file), Some(line)) => name += &format!(" {}:{line}", base(file)),
         _ => {

@@ -57,7 +57,7 @@ fn the_report_stays_out_of_the_programs_output() {
         let mut profile = profile(folder.path(), options, &program.path);
         process::run(&mut profile).ok("profile")
     };
-    let title = " own time, XUs included:";
+    let title = "own time, XUs included:";
     let usual = run(&[]);
     assert_eq!(usual.text(), alone.text());
     assert!(usual.errors().contains(title), "{usual:?}");

@@ -47,7 +47,8 @@ pub fn markdown(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String 
         put(format_args!("{}\n", row(pair)));
     }
     if more > 0 {
-        put(format_args!("\n{more} more regions changed.\n"));
+        let more = several(more as u64, "more region");
+        put(format_args!("\n{more} changed.\n"));
     }
     if !pairs.is_empty() {
         put(format_args!("\n<details><summary>Details</summary>\n\n"));

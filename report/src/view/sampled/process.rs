@@ -7,6 +7,7 @@ use super::name;
 use crate::sampled::{SampledLast, SampledProcess, SampledRegion, SampledReport, SampledThread};
 use crate::words::uneven::{mostly_asleep, stop};
 use crate::words::units::{count, percent, seconds, several};
+use ompfuse_format::Construct;
 use ompfuse_fuse::samples::StopPlace;
 
 /// Regions and threads that are listed.
@@ -66,8 +67,12 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
     let most = (report.regions.iter()).max_by(|a, b| waits(a).total_cmp(&waits(b)));
     let is_waiting = waits_s >= MUCH * told_s || work_s < runtime_s;
     if let Some(region) = most.filter(|_| is_waiting) {
+        let whose = match region.construct.is_some_and(Construct::is_call) {
+            true => "calls of other libraries, the OpenMP runtime,",
+            false => "the OpenMP runtime",
+        };
         return format!(
-            "{} of {all}' time is spent in the OpenMP runtime or waiting; most of it, {}, in {}",
+            "{} of {all}' time is spent in {whose} or waiting: {} in {}",
             percent(waits_s / told_s),
             percent(waits(region) / told_s),
             name(region)
@@ -83,7 +88,7 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
     };
     let n = report.samples.max(1) as f64;
     let p = region.work as f64 / n;
-    let error = (p * (1.0 - p) / n).sqrt();
+    let error = (p * (1.0 - p) / n).sqrt().max(1.0 / n);
     let line = region.lines.first().filter(|l| 2 * l.samples > region.work);
     let line = line.map_or_else(String::new, |l| format!(", most of that in {}", l.place()));
     let place = match region.construct {
@@ -223,7 +228,7 @@ fn doing(last: &SampledLast) -> String {
             "waits in the OpenMP runtime{entry} {since}, called at a place that isn't known"
         ),
         (Some(since), _, false) => format!("waits{within} {since}: {}", stop(at)),
-        (None, Some(construct), true) => format!("is in the OpenMP runtime for {construct}"),
+        (None, Some(construct), true) => format!("is in {construct}, in the library behind it"),
         (None, None, true) => {
             format!("is in the OpenMP runtime{entry}, called at a place that isn't known")
         }

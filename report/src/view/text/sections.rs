@@ -255,8 +255,8 @@ fn below_regions(report: &Report, several: &[(u32, usize)], options: TextOptions
     if !rest.is_empty() {
         let time: f64 = rest.iter().map(|r| r.time_s).sum();
         let line = format!(
-            "{} more regions: {} ({})",
-            rest.len(),
+            "{}: {} ({})",
+            several(rest.len() as u64, "more region"),
             seconds(time),
             percent(share(report, time))
         );
