@@ -4,7 +4,7 @@ use super::{LONE, Options, listed};
 use crate::compare::gate::{Outcome, Verdict};
 use crate::compare::{Diff, Pair};
 use crate::words;
-use crate::words::units::percent;
+use crate::words::units::{percent, several};
 use std::fmt::Write;
 
 /// The comparison in Markdown.

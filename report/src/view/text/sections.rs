@@ -5,7 +5,7 @@ use super::{Paint, Sort, TextOptions, laid_out, titled};
 use crate::model::{Class, Region, Report};
 use crate::view::html::rows::imbalance;
 use crate::view::table::{Column, front, wrap};
-use crate::words::units::{count, percent, seconds};
+use crate::words::units::{self, count, percent, seconds};
 use crate::words::verdict::is_without_regions;
 use crate::words::{self, head, kind, location};
 use ompfuse_format::run::Exit;
@@ -256,7 +256,7 @@ fn below_regions(report: &Report, several: &[(u32, usize)], options: TextOptions
         let time: f64 = rest.iter().map(|r| r.time_s).sum();
         let line = format!(
             "{}: {} ({})",
-            several(rest.len() as u64, "more region"),
+            units::several(rest.len() as u64, "more region"),
             seconds(time),
             percent(share(report, time))
         );
