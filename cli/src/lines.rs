@@ -6,9 +6,10 @@ use crate::progress;
 use crate::recording::Nothing;
 use crate::select::Selector;
 use anyhow::{Context, Result, bail};
+use ompfuse_format::run::Exit;
 use ompfuse_fuse::names::Place;
 use ompfuse_fuse::run::timeline::Timeline;
-use ompfuse_fuse::samples::{Collected, Lines, SampledPlaces, lines};
+use ompfuse_fuse::samples::{Collected, Lines, SampledPlaces, last_seen, lines};
 use ompfuse_fuse::table::Site;
 use ompfuse_progress::Progress;
 use ompfuse_report::sampled::SampledReport;
@@ -37,7 +38,8 @@ pub(crate) fn sampled(
         }
         let collected = Collected::read(files)?;
         let is_attached = files.header.attached_to.is_some();
-        if collected.is_empty() && !is_attached {
+        let is_killed = matches!(files.header.exit, Exit::Signal(_));
+        if collected.is_empty() && !is_attached && !is_killed {
             bail!("the program was in no code of its own when it was looked at");
         }
         if !is_attached && collected.files.iter().any(|file| !file.header.has_tsc) {
@@ -47,6 +49,9 @@ pub(crate) fn sampled(
         let places = files.places.as_ref().unwrap_or(&nothing);
         let timeline = Timeline::new(files, progress)?;
         let mut lines = lines(&timeline, &collected, places, true);
+        if is_killed {
+            lines.threads = last_seen(&collected, places);
+        }
         let sites = match timeline.lanes() {
             [] => &places.sites, // by stacks
             _ => timeline.sites(),

@@ -29,7 +29,7 @@ mod walk;
 pub use crate::run::places::{Code, Mark, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
 pub use asleep::{Asleep, AsleepAt, StopPlace};
 pub use attribute::{Lines, lines};
-pub use by_stack::{LastSeen, ThreadLines};
+pub use by_stack::{LastSeen, ThreadLines, last_seen};
 pub use collected::{
     Away, Callers, CodeAt, Collected, OfFile, SampleAt, StopAt, UnreadableSamples,
 };

@@ -41,6 +41,9 @@ pub struct SampledReport {
     /// Of a process that ran already, or couldn't be patched: there are no records, and stacks tell regions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<SampledProcess>,
+    /// Of such a process, and of one that a signal has ended: the threads, the one that computed most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<SampledThread>,
 }
 
 /// A process that ran already when it was looked at.
@@ -51,8 +54,6 @@ pub struct SampledProcess {
     pub pid: u32,
     /// For how long it was looked at, in seconds.
     pub seconds: f64,
-    /// Its threads, the one that computed most first.
-    pub threads: Vec<SampledThread>,
 }
 
 /// What a thread did while it was looked at. Times are in seconds; those with a processor are estimates, as samples are.
@@ -61,6 +62,8 @@ pub struct SampledProcess {
 pub struct SampledThread {
     /// Kernel's thread number.
     pub tid: u32,
+    /// It is its process's first.
+    pub is_main: bool,
     /// In the program's code and that of its libraries.
     pub work_s: f64,
     /// In the OpenMP runtime, for a construct.
@@ -193,8 +196,8 @@ impl SampledReport {
             process: header.attached_to.map(|pid| SampledProcess {
                 pid,
                 seconds: header.duration_s,
-                threads: threads(lines, sites, period_ns),
             }),
+            threads: threads(lines, &places.sites, period_ns),
             regions,
         }
     }
@@ -207,6 +210,7 @@ fn threads(lines: &Lines, sites: &[Site], period_ns: u64) -> Vec<SampledThread> 
         let site = |at: u32| sites.get(at as usize).map(name);
         SampledThread {
             tid: thread.tid,
+            is_main: thread.tid == thread.pid,
             work_s: sampled(thread.work),
             runtime_s: sampled(thread.runtime),
             waits_s: thread.waits_ns as f64 * NS,

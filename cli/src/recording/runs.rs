@@ -188,22 +188,29 @@ impl Recorder<'_> {
                 crate::one_line(&error)
             ));
         }
+        let is_killed = matches!(ended.exit, Exit::Signal(_));
         let file = self.prepared.file.canonicalize().ok();
         let file = file.as_deref().and_then(Path::to_str);
-        if about.sampling.as_ref().is_some_and(|s| s.samples > 0)
+        if (about.sampling.as_ref()).is_some_and(|s| s.samples > 0 || is_killed)
             && let Err(error) = places::name(
                 &path,
                 Names {
                     modules: &self.program.modules,
                     debug: self.debug,
-                    // Without records stacks tell regions.
-                    program: file.filter(|_| processes.headers.is_empty()),
+                    // Without records stacks tell regions, and of who was killed what it was in.
+                    program: file.filter(|_| processes.headers.is_empty() || is_killed),
                 },
             )
         {
             note(format_args!(
                 "samples have no names: {}",
                 crate::one_line(&error)
+            ));
+        }
+        if is_killed && about.sampling.as_ref().is_some_and(|s| s.reason.is_none()) {
+            let run = path.display();
+            remark(format_args!(
+                "what its threads did last: ompfuse report --lines {run}"
             ));
         }
         if let Some(damaged) = damaged {

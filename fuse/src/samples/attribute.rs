@@ -42,6 +42,27 @@ pub(super) struct Sums<'p> {
     /// Where they are asked for.
     units: Option<Units>,
     period_ns: u64,
+    /// The process has ended.
+    pub(super) is_over: bool,
+}
+
+impl<'p> Sums<'p> {
+    pub(super) fn new(
+        collected: &'p Collected,
+        places: &'p SampledPlaces,
+        with_units: bool,
+    ) -> Sums<'p> {
+        Sums {
+            named: Named::new(collected, places),
+            functions: Functions::of(places),
+            regions: BTreeMap::new(),
+            held: BTreeMap::new(),
+            out: Lines::default(),
+            units: (with_units && collected.are_all()).then(Units::default),
+            period_ns: collected.files.first().map_or(0, |f| f.header.period_ns),
+            is_over: false,
+        }
+    }
 }
 
 /// Sums samples up. Where nothing was recorded all of them are outside of constructs. `with_units`: slow units are compared with fast ones,
@@ -52,15 +73,7 @@ pub fn lines(
     places: &SampledPlaces,
     with_units: bool,
 ) -> Lines {
-    let mut sums = Sums {
-        named: Named::new(collected, places),
-        functions: Functions::of(places),
-        regions: BTreeMap::new(),
-        held: BTreeMap::new(),
-        out: Lines::default(),
-        units: (with_units && collected.are_all()).then(Units::default),
-        period_ns: collected.files.first().map_or(0, |f| f.header.period_ns),
-    };
+    let mut sums = Sums::new(collected, places, with_units);
     let mut placed = 0;
     for number in 0..timeline.lanes().len() {
         let events = events(timeline, number, collected, true);

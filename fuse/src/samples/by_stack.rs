@@ -8,7 +8,7 @@ use super::asleep::StopPlace;
 use super::asleep::stop_place;
 use super::attribute::Sums;
 use super::collected::{Away, Collected, OfFile, SampleAt};
-use crate::run::places::Code;
+use crate::run::places::{Code, SampledPlaces};
 use ompfuse_format::Construct;
 use std::collections::BTreeSet;
 
@@ -71,6 +71,17 @@ struct Found {
 const ENTRIES: [&str; 4] = ["GOMP_", "__kmpc_", INVOKES, "omp_"];
 /// The function that calls a region's code.
 const INVOKES: &str = "__kmp_invoke_microtask";
+
+/// A process's end is seen so late at most.
+const END_NS: u64 = 100_000_000;
+
+/// What the threads of a process did that has been killed, whether or not there are records.
+pub fn last_seen(collected: &Collected, places: &SampledPlaces) -> Vec<ThreadLines> {
+    let mut sums = Sums::new(collected, places, false);
+    sums.is_over = true;
+    sums.add_by_stack(collected);
+    sums.out.threads
+}
 
 impl Sums<'_> {
     /// Of a run without any record.
@@ -215,7 +226,15 @@ impl Sums<'_> {
         away: &[Away],
     ) -> Option<LastSeen> {
         let begin_ns = file.clocks.first().map_or(0, |pair| pair.raw_ns);
-        let open = away.last().filter(|a| a.is_open && !a.is_preempted);
+        let end_ns = file.clocks.last().map_or(0, |pair| pair.raw_ns);
+        // Whoever is killed gets a processor once more, for its end.
+        let sampled_ns = samples.last().map_or(0, |s| s.raw_ns);
+        let is_end = |a: &&Away| {
+            let until_ns = a.raw_ns.saturating_add(a.ns);
+            self.is_over && sampled_ns < a.raw_ns && until_ns.saturating_add(END_NS) >= end_ns
+        };
+        let open = away.last().filter(|a| !a.is_preempted);
+        let open = open.filter(|a| a.is_open || is_end(a));
         let (sample, call) = match open {
             Some(away) => {
                 let stop = away.stop?;

@@ -25,6 +25,9 @@ pub fn text(report: &SampledReport, options: TextOptions) -> String {
         Some(process) => process::sections(report, process, options),
         None => vec![head(report, options)],
     };
+    if !report.threads.is_empty() {
+        sections.push(process::threads(report, options));
+    }
     let (told, few): (Vec<_>, Vec<_>) = (report.regions.iter()).partition(|r| r.samples >= LEAST);
     sections.extend(told.iter().map(|region| of_region(report, region, options)));
     if !few.is_empty() {
@@ -50,6 +53,7 @@ fn head(report: &SampledReport, options: TextOptions) -> String {
         unrecorded,
         regions: _,
         process: _,
+        threads: _,
     } = report;
     let paint = Paint { on: options.colour };
     let each = seconds(*period_ns as f64 * 1e-9);

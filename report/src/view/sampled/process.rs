@@ -34,7 +34,7 @@ pub(super) fn sections(
         report.program,
         several(report.samples, "sample"),
         seconds(process.seconds),
-        several(process.threads.len() as u64, "thread"),
+        several(report.threads.len() as u64, "thread"),
     );
     let first = wrap(&first(report, process), options.width, "  ");
     let mut head = paint.bold(first.trim_end()) + "\n";
@@ -49,18 +49,17 @@ pub(super) fn sections(
     }
     let mut sections = vec![head];
     sections.extend(regions(report, options));
-    sections.push(threads(process, options));
     sections
 }
 
 /// What matters most.
 fn first(report: &SampledReport, process: &SampledProcess) -> String {
-    let sum = |of: fn(&SampledThread) -> f64| process.threads.iter().map(of).sum::<f64>();
+    let sum = |of: fn(&SampledThread) -> f64| report.threads.iter().map(of).sum::<f64>();
     let (work_s, runtime_s) = (sum(|t| t.work_s), sum(|t| t.runtime_s));
     if work_s + runtime_s < IDLE * process.seconds {
-        return stuck(process);
+        return stuck(&report.threads);
     }
-    let all = several(process.threads.len() as u64, "thread");
+    let all = several(report.threads.len() as u64, "thread");
     let told_s = work_s + runtime_s + sum(|t| t.waits_s + t.asleep_s + t.idle_s);
     let waits_s = runtime_s + sum(|t| t.waits_s);
     let waits = |region: &SampledRegion| waited(report, region);
@@ -103,11 +102,11 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
 }
 
 /// Of a process in which nobody computes.
-fn stuck(process: &SampledProcess) -> String {
+fn stuck(threads: &[SampledThread]) -> String {
     // Who has nothing to do waits for those that have.
     let has_work = |last: &SampledLast| !last.is_idle;
     let mut seen: Vec<(u32, String)> = vec![];
-    for thread in &process.threads {
+    for thread in threads {
         if let Some(last) = thread.last.as_ref().filter(|last| has_work(last)) {
             seen.push((thread.tid, doing(last)));
         }
@@ -172,24 +171,21 @@ fn regions(report: &SampledReport, options: TextOptions) -> Option<String> {
     Some(text)
 }
 
-fn threads(process: &SampledProcess, options: TextOptions) -> String {
+/// What each thread did when it was looked at last.
+pub(super) fn threads(report: &SampledReport, options: TextOptions) -> String {
     let paint = Paint { on: options.colour };
     let mut text = paint.bold("What each thread did last") + "\n";
-    for thread in process.threads.iter().take(MOST) {
+    for thread in report.threads.iter().take(MOST) {
         let last = match &thread.last {
             Some(last) => doing(last),
             None => "isn't known".to_owned(),
         };
-        let main = if thread.tid == process.pid {
-            " (main)"
-        } else {
-            ""
-        };
+        let main = if thread.is_main { " (main)" } else { "" };
         let line = format!("  {}{main} {last}", thread.tid);
         text += &wrap(&line, options.width, "      ");
     }
-    if process.threads.len() > MOST {
-        let more = process.threads.len() - MOST;
+    if report.threads.len() > MOST {
+        let more = report.threads.len() - MOST;
         text += &format!("  and {}\n", several(more as u64, "more thread"));
     }
     text

@@ -74,7 +74,7 @@ fn what_is_stuck_is_named() {
         let going = start(&program, how);
         let out = folder.path().join(format!("{how}-{mark}"));
         let (text, json) = looked_at(&going, &out, "600ms");
-        let threads = json["process"]["threads"].as_array().expect("threads");
+        let threads = json["threads"].as_array().expect("threads");
         let is_it = |t: &Value| {
             let last = &t["last"];
             last["line"] == line(mark) && last["call"].as_str() == call
@@ -206,4 +206,49 @@ fn a_static_program_is_sampled() {
         .arg("--")
         .arg(&program);
     assert_eq!(process::run(&mut events).status, 1);
+}
+
+/// A recorded program that hangs and is killed: its report says where it was.
+#[test]
+fn who_is_killed_is_told_to_have_hung() {
+    if !is_allowed() {
+        return;
+    }
+    let Some((folder, program)) = program("running", "gcc -O1 -g -fopenmp") else {
+        return;
+    };
+    let out = folder.path().join("out");
+    let mut record = command::with_threads(2);
+    record.args(["record", "--events", "none", "-o"]).arg(&out);
+    record.env("OMP_WAIT_POLICY", "passive").arg("--");
+    let recorder = record.arg(&program).arg("barrier").spawn();
+    let mut recorder = Going(recorder.expect("it starts"));
+    std::thread::sleep(Duration::from_millis(1500));
+    let own = recorder.0.id();
+    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
+    let children = children.expect("the kernel tells");
+    let killed = Command::new("kill")
+        .arg("-KILL")
+        .args(children.split_whitespace())
+        .status();
+    assert!(killed.expect("kill").success(), "{children}");
+    let status = recorder.0.wait().expect("it ends");
+    assert_eq!(status.code(), Some(128 + 9));
+    let run = out.join("run-0001");
+    let json = [
+        Path::new("report"),
+        Path::new("--lines"),
+        Path::new("--format=json"),
+        &run,
+    ];
+    let json: Value = serde_json::from_str(&command::ok(json).text()).expect("JSON");
+    let threads = json["threads"].as_array().expect("threads");
+    for mark in ["pause", "barrier"] {
+        let place = format!("running.c:{}", line(mark));
+        let is_it = |t: &Value| {
+            let construct = t["last"]["construct"].as_str().unwrap_or_default();
+            t["last"]["line"] == line(mark) || construct.ends_with(&place)
+        };
+        assert!(threads.iter().any(is_it), "{mark}: {json:#}");
+    }
 }

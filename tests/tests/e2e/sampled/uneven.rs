@@ -19,7 +19,7 @@ const REASONS: [(&str, &str, &str); 12] = [
     ("pages", "kernel", "pages"),
     ("calls", "kernel", "getppid"),
     ("lock", "asleep", ""),
-    ("allocation", "kernel", "unit"),
+    ("allocation", "kernel", "slow.c"),
     ("null", "interrupted", ""),
 ];
 
