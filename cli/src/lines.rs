@@ -49,8 +49,10 @@ pub(crate) fn sampled(
         let places = files.places.as_ref().unwrap_or(&nothing);
         let timeline = Timeline::new(files, progress)?;
         let mut lines = lines(&timeline, &collected, places, true);
-        if is_killed {
-            lines.threads = last_seen(&collected, places);
+        match (is_killed, is_attached) {
+            (true, _) => lines.threads = last_seen(&collected, places),
+            (false, true) => {}
+            (false, false) => lines.threads.clear(), // it ended: nothing is asked
         }
         let sites = match timeline.lanes() {
             [] => &places.sites, // by stacks

@@ -207,6 +207,7 @@ impl Recorder<'_> {
                 crate::one_line(&error)
             ));
         }
+        let is_killed = is_killed && ended.interrupted.is_none() && !self.is_stopped();
         if is_killed && about.sampling.as_ref().is_some_and(|s| s.reason.is_none()) {
             let run = path.display();
             remark(format_args!(
