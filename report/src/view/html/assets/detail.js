@@ -169,8 +169,9 @@
       text && h('pre', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `Source of ${place}` }, text)))));
 
   // What slow units do that fast ones don't: mean times of a unit, by line.
+  const sentence = text => `${text[0].toUpperCase()}${text.slice(1)}.`;
   const slow = r => r.slow && panel(`Slow and fast ${r.slow.noun}`,
-    `${r.slow.meant}, against the others. ${r.slow.told ? `${r.slow.told[0].toUpperCase()}${r.slow.told.slice(1)}.` : 'Why they are slow is not known.'}`,
+    `${sentence(`${r.slow.meant}, against the others`)} ${sentence(r.slow.told || 'why they are slow is not known')}`,
     table(['Line', 'Slow', 'Fast'], [['all', ...r.slow.times.map(seconds)], ...r.slow.lines.map(([place, ...s]) => [place, ...s.map(seconds)])],
       'Mean time of a unit by line'));
 
