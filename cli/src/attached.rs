@@ -3,11 +3,11 @@
 
 use crate::interrupt;
 use crate::launch::{self, Ended, Launch, Stdout};
-use crate::recording::RecordingArgs;
+use crate::recording::{self, Recording, RecordingArgs};
 use crate::run_dir::{self, About, Program};
 use crate::sampling::places::{self, Names};
 use crate::sampling::{self, Sampler};
-use crate::{output, processors};
+use crate::{lines, output, processors};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::Exit;
 use ompfuse_format::samples::Sampling;
@@ -22,11 +22,37 @@ use std::time::{Duration, Instant};
 /// So often it is asked whether it is time to end.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// Looks at a process until it ends, the time is over, or this command is to end. Returns the run's folder.
+/// What there is of a program.
+pub(crate) enum Recorded {
+    /// Records, and samples beside them.
+    Records(Recording),
+    /// Samples only: the run's folder, and the status to hand on.
+    Samples(PathBuf, u8),
+}
+
+/// Records a program; or looks at a process that runs already, or at a program that can't be patched, which is said.
 ///
 /// # Errors
-/// If there is no such process, or the kernel doesn't allow it; nothing is left then.
-pub(crate) fn record(pid: u32, args: &RecordingArgs) -> Result<PathBuf> {
+/// As [`recording::record`]. What is known of where the program was is shown.
+pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recorded> {
+    if let Some(pid) = args.pid() {
+        return look(pid, args).map(|run| Recorded::Samples(run, 0));
+    }
+    match recording::record(args, stdout.clone()) {
+        Err(error) if is_meant(&error, args) => {
+            let error = crate::one_line(&error);
+            output::note(format_args!("{error}; so it is sampled only"));
+            let (run, status) = run(args, &stdout)?;
+            Ok(Recorded::Samples(run, status))
+        }
+        recorded => Ok(Recorded::Records(
+            recorded.inspect_err(lines::show_instead)?,
+        )),
+    }
+}
+
+/// Looks at a process until it ends, the time is over, or this command is to end. Returns the run's folder.
+fn look(pid: u32, args: &RecordingArgs) -> Result<PathBuf> {
     let cannot = || format!("cannot look at process {pid}");
     let exe = match std::fs::read_link(format!("/proc/{pid}/exe")) {
         Ok(exe) => exe,
@@ -90,7 +116,7 @@ pub(crate) fn record(pid: u32, args: &RecordingArgs) -> Result<PathBuf> {
 }
 
 /// Whether an error says that a program can't be patched, and could be looked at.
-pub(crate) fn is_meant(error: &anyhow::Error, args: &RecordingArgs) -> bool {
+fn is_meant(error: &anyhow::Error, args: &RecordingArgs) -> bool {
     let by_scan = |e: &ScanError| {
         use ScanError::{IncompleteRuntime, NamelessRuntime, Static};
         matches!(
@@ -108,10 +134,7 @@ pub(crate) fn is_meant(error: &anyhow::Error, args: &RecordingArgs) -> bool {
 }
 
 /// Runs a program as it is, and looks at it by samples only. Returns the run's folder, and the status to hand on.
-///
-/// # Errors
-/// If it can't be started, or the folder can't be written.
-pub(crate) fn run(args: &RecordingArgs, stdout: &Stdout) -> Result<(PathBuf, u8)> {
+fn run(args: &RecordingArgs, stdout: &Stdout) -> Result<(PathBuf, u8)> {
     let (name, arguments) = args.command();
     let file = launch::find(name)?;
     let (folder, _) = args.output_folder()?;

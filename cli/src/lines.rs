@@ -67,13 +67,6 @@ pub(crate) fn sampled(
     .with_context(cannot)
 }
 
-/// Whether there are no records of a run, but samples of a process that ran already.
-pub(crate) fn is_attached(input: &Path) -> bool {
-    let run = first_run(input);
-    let header = run.and_then(|run| with_samples(&run, |files| Ok(files.header.attached_to)).ok());
-    header.flatten().is_some()
-}
-
 /// Shows where a program was of which nothing was recorded, as far as samples tell: instead of a report.
 pub(crate) fn show_instead(error: &anyhow::Error) {
     let Some(nothing) = error.downcast_ref::<Nothing>() else {

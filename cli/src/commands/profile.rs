@@ -1,11 +1,11 @@
 //! `ompfuse profile`.
 
-use crate::attached;
+use crate::attached::{self, Recorded};
 use crate::launch::Stdout;
 use crate::load::{self, PROFILE_NAME};
 use crate::output::Usage;
-use crate::recording::{self, Recording, RecordingArgs};
-use crate::{atomic, lines, memory, output, progress};
+use crate::recording::{Recording, RecordingArgs};
+use crate::{atomic, memory, output, progress};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
@@ -42,12 +42,6 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<u8> {
     args.quiet.apply();
-    if let Some(pid) = args.recording.pid() {
-        let run = attached::record(pid, &args.recording)?;
-        super::report::hand_over_sampled(&run, &args.how, args.report.as_deref())?;
-        output::remark(format_args!("samples are in {}", run.display()));
-        return Ok(0);
-    }
     if let Some((command, selection)) = args.recording.dry_run() {
         return super::patch::dry_run(command, selection, args.how.format()).map(|()| 0);
     }
@@ -68,19 +62,16 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         atomic::check_ahead(file)?;
     }
     let on_output = args.how.is_json() && args.report.is_none();
-    let stdout = Stdout::beside(on_output);
-    let recording = match recording::record(&args.recording, stdout.clone()) {
-        Err(error) if attached::is_meant(&error, &args.recording) => {
-            output::note(format_args!(
-                "{}; so it is sampled only",
-                crate::one_line(&error)
-            ));
-            let (run, status) = attached::run(&args.recording, &stdout)?;
-            super::report::hand_over_sampled(&run, &args.how, args.report.as_deref())?;
+    let recording = match attached::record(&args.recording, Stdout::beside(on_output))? {
+        Recorded::Records(recording) => recording,
+        Recorded::Samples(run, status) => {
+            let file = args.report.as_deref();
+            if !args.quiet.quiet || file.is_some() || args.how.is_json() {
+                super::report::hand_over_sampled(&run, &args.how, file)?;
+            }
             output::remark(format_args!("samples are in {}", run.display()));
             return Ok(status);
         }
-        recorded => recorded.inspect_err(lines::show_instead)?,
     };
     if recording.runs.is_empty() {
         return Ok(recording.status());

@@ -1,8 +1,7 @@
 //! `ompfuse record`.
 
-use crate::attached;
+use crate::attached::{self, Recorded};
 use crate::launch::Stdout;
-use crate::lines;
 use crate::load;
 use crate::output;
 use crate::recording::{self, Recording, RecordingArgs, probes};
@@ -23,7 +22,7 @@ pub(crate) struct Args {
     ///
     /// Words are divided as a shell does it. A first run of each is not kept. It ends when it is decided whether the programs'
     /// own times differ, or after --turns. One decision in a hundred is wrong, however often it is looked at.
-    #[arg(long, value_name = "CMD", conflicts_with_all = ["threads", "repeat", "dry_run", "control"])]
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["threads", "repeat", "dry_run", "control", "pid"])]
     against: Option<String>,
     /// With --against: the most turns
     #[arg(long, value_name = "N", default_value_t = 32, requires = "against", value_parser = clap::value_parser!(u32).range(4..=10_000))]
@@ -36,11 +35,6 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<u8> {
     args.quiet.apply();
-    if let Some(pid) = args.recording.pid() {
-        let run = attached::record(pid, &args.recording)?;
-        output::remark(format_args!("samples are in {}", run.display()));
-        return Ok(0);
-    }
     if let Some((command, selection)) = args.recording.dry_run() {
         return super::patch::dry_run(command, selection, &args.output).map(|()| 0);
     }
@@ -55,17 +49,12 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         return Ok(turns.status);
     }
     let stdout = Stdout::beside(args.output.is_json());
-    let recording = match recording::record(&args.recording, stdout.clone()) {
-        Err(error) if attached::is_meant(&error, &args.recording) => {
-            output::note(format_args!(
-                "{}; so it is sampled only",
-                crate::one_line(&error)
-            ));
-            let (run, status) = attached::run(&args.recording, &stdout)?;
+    let recording = match attached::record(&args.recording, stdout)? {
+        Recorded::Records(recording) => recording,
+        Recorded::Samples(run, status) => {
             output::remark(format_args!("samples are in {}", run.display()));
             return Ok(status);
         }
-        recorded => recorded.inspect_err(lines::show_instead)?,
     };
     load::job::leave(&recording, None);
     recording.status_after(tell(&recording, args))

@@ -207,9 +207,14 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(wanted) = &args.lines {
         return lines(inputs, wanted.as_ref(), args);
     }
-    if let [input] = inputs
-        && lines::is_attached(input)
-    {
+    let has_samples_only =
+        |input: &PathBuf| load::first_run(input).is_some_and(|run| load::has_samples_only(&run));
+    // What else is asked for needs records, and is refused where these are read.
+    let is_plain = !args.report.page.is_wanted()
+        && args.interval.is_none()
+        && args.region.is_none()
+        && args.suggest_filter.is_none();
+    if is_plain && inputs.len() == 1 && has_samples_only(&inputs[0]) {
         return lines(inputs, None, args);
     }
     if let Some(interval) = &args.interval {
@@ -302,6 +307,9 @@ fn lines(inputs: &[PathBuf], wanted: Option<&Selector>, args: &Args) -> Result<(
 /// The report of a process that ran already.
 pub(super) fn hand_over_sampled(run: &Path, args: &ReportArgs, file: Option<&Path>) -> Result<()> {
     let report = lines::sampled(run, None, Progress::default())?;
+    if args.page.is_wanted() {
+        output::note("there is no page: it needs records, and there are samples only");
+    }
     let text = |stream| view::sampled::text(&report, args.options(stream));
     match file {
         Some(file) => {

@@ -25,6 +25,12 @@ pub(super) fn runs(path: &Path) -> Result<Vec<PathBuf>> {
         if let Some(process) = goes_on(path) {
             bail!("cannot read {} yet: {process}", path.display());
         }
+        if has_samples_only(path) {
+            bail!(
+                "{} has samples only, and no records: `ompfuse report` shows them, as text or JSON",
+                path.display()
+            );
+        }
         return Ok(vec![path.to_owned()]);
     }
     if let Some(folders) = job::repetitions(path) {
@@ -46,6 +52,11 @@ pub(super) fn runs(path: &Path) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = listing.filter_map(|e| Some(e.ok()?.path())).collect();
     found.retain(|p| is_run(p));
     let mut left_out = vec![];
+    if let [one] = &found[..]
+        && has_samples_only(one)
+    {
+        return runs(one);
+    }
     // What an interruption leaves, beside others.
     let others_have_records = found.iter().any(|p| has_records(p));
     found.retain(|p| {
@@ -94,6 +105,19 @@ fn goes_on(run: &Path) -> Option<String> {
 fn has_records(run: &Path) -> bool {
     let is_record = |p: &PathBuf| p.extension().is_some_and(|e| e == "rec");
     listed(run).is_ok_and(|files| files.iter().any(is_record))
+}
+
+/// Whether a run is of a process that was only looked at. Other runs are not opened for that.
+pub(crate) fn has_samples_only(run: &Path) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Header {
+        attached_to: Option<u32>,
+    }
+    let header = || {
+        let bytes = std::fs::read(run.join(RUN_FILE)).ok()?;
+        serde_json::from_slice::<Header>(&bytes).ok()?.attached_to
+    };
+    !has_records(run) && header().is_some()
 }
 
 #[cfg(test)]

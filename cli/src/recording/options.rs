@@ -120,7 +120,7 @@ pub(crate) struct RecordingArgs {
     ///
     /// The process is not stopped, and nothing of it is changed. Its regions are known from its threads' stacks, so there are shares, and
     /// no executions or units.
-    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "events", "region_events", "threads", "rotate", "multiplex", "control", "sample", "throttle", "min_duration", "summary", "dry_run", "delay", "start_paused"])]
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "events", "region_events", "threads", "rotate", "multiplex", "control", "sample", "throttle", "min_duration", "summary", "dry_run", "delay", "start_paused", "repeat", "select", "skip", "filter", "set"])]
     pub(super) pid: Option<u32>,
     /// The program and its arguments
     // No values with hyphens: an option with a typo would be the program. Behind the program's name they are its own.

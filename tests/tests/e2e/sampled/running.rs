@@ -252,3 +252,37 @@ fn who_is_killed_is_told_to_have_hung() {
         assert!(threads.iter().any(is_it), "{mark}: {json:#}");
     }
 }
+
+/// What needs records is refused by all commands alike, and nothing is written.
+#[test]
+fn without_records_nothing_is_made_up() {
+    if !is_allowed() {
+        return;
+    }
+    let Some((folder, program)) = program("running", "gcc -O1 -g -fopenmp") else {
+        return;
+    };
+    let going = start(&program, "spin");
+    let out = folder.path().join("out");
+    looked_at(&going, &out, "300ms");
+    let file = folder.path().join("file");
+    let [out, made] = [&out, &file].map(|path| path.to_str().expect("a plain name"));
+    let commands: [&[&str]; 5] = [
+        &["report", "--html", made, out],
+        &["diff", out, out],
+        &["export", "--to", "csv", "-o", made, out],
+        &["combine", "-o", made, out],
+        &["baseline", "-o", made, out],
+    ];
+    for command in commands {
+        let answer = command::run(command.iter().map(std::ffi::OsStr::new));
+        let said = answer.errors();
+        assert_eq!(
+            (answer.status, said.lines().count()),
+            (1, 1),
+            "{command:?}: {said}"
+        );
+        assert!(said.contains("samples only"), "{command:?}: {said}");
+        assert!(!file.exists(), "{command:?}");
+    }
+}
