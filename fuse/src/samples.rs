@@ -40,5 +40,5 @@ pub use region::{LineSum, RegionLines};
 pub use stacks::{Along, Stack, Stacks};
 pub use summed::sampled_sums;
 pub use sums::{SampledSum, SampledSums};
-pub use uneven::{AtLine, Difference, InFunction, Pair, Reason, Uneven, UnitsAsleep};
+pub use uneven::{AtLine, Difference, Executed, InFunction, Pair, Reason, Uneven, UnitsAsleep};
 pub use units::{SiteUnits, UnitSample, UnitStop, UnitSum};

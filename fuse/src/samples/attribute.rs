@@ -42,6 +42,9 @@ pub(super) struct Sums<'p> {
     /// Where they are asked for.
     units: Option<Units>,
     period_ns: u64,
+    /// Which count is that of instructions, and room for counts.
+    instructions: Option<usize>,
+    counts: Vec<Option<u64>>,
     /// The process has ended.
     pub(super) is_over: bool,
 }
@@ -60,10 +63,15 @@ impl<'p> Sums<'p> {
             out: Lines::default(),
             units: (with_units && collected.are_all()).then(Units::default),
             period_ns: collected.files.first().map_or(0, |f| f.header.period_ns),
+            instructions: None,
+            counts: vec![],
             is_over: false,
         }
     }
 }
+
+/// The event of instructions that a program counts itself.
+const INSTRUCTIONS: &str = "instructions:exact";
 
 /// Sums samples up. Where nothing was recorded all of them are outside of constructs. `with_units`: slow units are compared with fast ones,
 /// too, if there are samples from begin to end.
@@ -74,6 +82,8 @@ pub fn lines(
     with_units: bool,
 ) -> Lines {
     let mut sums = Sums::new(collected, places, with_units);
+    let is_it = |name: &String| name == INSTRUCTIONS;
+    sums.instructions = timeline.counted().iter().position(is_it);
     let mut placed = 0;
     for number in 0..timeline.lanes().len() {
         let events = events(timeline, number, collected, true);
@@ -140,7 +150,7 @@ impl Sums<'_> {
             }
             walk.pass(&step);
             match step {
-                Step::Enter(span) => self.enter(lane, &span),
+                Step::Enter(span) => self.enter(timeline, lane, &span),
                 Step::Leave(span, _) => {
                     if let Some(until) = timeline.released_ns(lane, &span) {
                         held.push((span.site, until));
@@ -152,15 +162,21 @@ impl Sums<'_> {
     }
 
     /// A span begins: part of a unit, if it is one.
-    fn enter(&mut self, lane: &Lane, span: &Span<'_>) {
+    fn enter(&mut self, timeline: &Timeline<'_>, lane: &Lane, span: &Span<'_>) {
         if let (Some(units), Some(key)) = (&mut self.units, unit_key(lane.process, span)) {
             let iterations = match span.construct {
                 Construct::Range => span.extent.max(1),
                 _ => 1,
             };
+            let instructions = self.instructions.and_then(|at| {
+                timeline.counts(lane, span, &mut self.counts);
+                self.counts.get(at).copied().flatten()
+            });
             units.add(key, |unit| {
                 unit.own_ns += span.own_ns.unwrap_or(0);
                 unit.iterations = iterations;
+                unit.instructions += instructions.unwrap_or(0);
+                unit.has_no_count |= instructions.is_none();
             });
         }
     }
@@ -223,7 +239,7 @@ impl Sums<'_> {
         }
         let unit = unit_key(at.process, at.span).filter(|_| !at.unit_is_uncertain);
         if let (Some(units), Some(unit)) = (&mut self.units, unit) {
-            units.sample(unit, work.line, &work.functions);
+            units.sample(unit, &work);
         }
     }
 

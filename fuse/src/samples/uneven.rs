@@ -42,11 +42,24 @@ pub struct Uneven {
     pub fast_s: f64,
     /// Slow units have so many times the others' iterations.
     pub iterations_times: f64,
+    /// Mean instructions of a unit, exact; absent if they are not counted, or not of all units, or of less than nearly all their work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Executed>,
     /// Why they are slow.
     pub reason: Reason,
     /// Mean times of a unit by line, where there are enough samples: the line that slow units are longest in first; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<AtLine>,
+}
+
+/// Mean instructions of slow and of fast units.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Executed {
+    /// Of slow units.
+    pub slow: f64,
+    /// Of the others.
+    pub fast: f64,
 }
 
 /// Why units are slow.
@@ -200,7 +213,23 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
         ..line
     };
     let lines = lines.into_iter().map(line).collect();
-    Some(found(all.time, &all, reason, lines))
+    Some(Uneven {
+        instructions: executed(site, &all),
+        ..found(all.time, &all, reason, lines)
+    })
+}
+
+/// With more samples in code that doesn't count its instructions these tell little.
+const UNCOUNTED: f64 = 0.05;
+
+fn executed(site: &SiteUnits, all: &Both) -> Option<Executed> {
+    let uncounted = site.samples.iter().filter(|s| !s.is_counted).count();
+    let is_known = site.units.iter().all(|unit| !unit.has_no_count);
+    let is_most = uncounted as f64 <= UNCOUNTED * site.samples.len() as f64;
+    (is_known && is_most).then_some(Executed {
+        slow: all.instructions.slow,
+        fast: all.instructions.fast,
+    })
 }
 
 /// Where slow units had stopped for most of the time.
@@ -223,6 +252,7 @@ fn found(time: Means, all: &Both, reason: Reason, lines: Vec<AtLine>) -> Uneven 
         slow_s: time.slow * NS,
         fast_s: time.fast * NS,
         iterations_times: all.iterations.slow / all.iterations.fast.max(1.0),
+        instructions: None,
         reason,
         lines,
     }
@@ -316,6 +346,7 @@ struct Both {
     /// Without what others did with the processor.
     time: Means,
     iterations: Means,
+    instructions: Means,
     asleep: Means,
     interrupted: Means,
 }
@@ -341,6 +372,7 @@ impl Both {
             own: mean(|u| u.own_ns),
             time: mean(|u| u.own_ns.saturating_sub(u.interrupted_ns)),
             iterations: mean(|u| u.iterations),
+            instructions: mean(|u| u.instructions),
             asleep: mean(|u| u.asleep_ns),
             interrupted: mean(|u| u.interrupted_ns),
         }

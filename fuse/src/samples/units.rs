@@ -1,6 +1,7 @@
 //! Execution units with their samples: what is needed to compare slow units with fast ones.
 
 use super::asleep::StopKey;
+use super::region::Work;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -16,6 +17,10 @@ pub struct UnitSum {
     pub iterations: u64,
     /// Samples in it, whatever code it was.
     pub seen: u64,
+    /// Instructions that its code has counted.
+    pub instructions: u64,
+    /// They are not known of a part of it.
+    pub has_no_count: bool,
     /// Of its own time the thread had no processor, because it wanted none.
     pub asleep_ns: u64,
     /// Of its own time the thread had no processor, and would have gone on.
@@ -31,6 +36,8 @@ pub struct UnitSample {
     pub line: (Option<u32>, Option<u32>),
     /// The functions that it is in, by number ([`Lines::functions`](super::Lines::functions)), each once.
     pub functions: Box<[u32]>,
+    /// Its code counts its instructions.
+    pub is_counted: bool,
 }
 
 /// Where a unit's thread had stopped that had given its processor away.
@@ -88,20 +95,16 @@ impl Units {
         }
     }
 
-    pub(super) fn sample(
-        &mut self,
-        key: UnitKey,
-        line: (Option<u32>, Option<u32>),
-        functions: &[u32],
-    ) {
+    pub(super) fn sample(&mut self, key: UnitKey, work: &Work) {
         let Some(unit) = self.number(key) else {
             return;
         };
         if let Some(site) = self.sites.get_mut(&key.0) {
             site.samples.push(UnitSample {
                 unit,
-                line,
-                functions: functions.into(),
+                line: work.line,
+                functions: work.functions.as_slice().into(),
+                is_counted: work.is_counted,
             });
         }
     }

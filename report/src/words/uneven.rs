@@ -1,8 +1,10 @@
 //! Slow units against fast ones, in words.
 
-use super::units::{percent, seconds};
+use super::units::{count, percent, seconds};
 use ompfuse_format::Construct;
-use ompfuse_fuse::samples::{Asleep, Difference, Pair, Reason, StopPlace, Uneven, UnitsAsleep};
+use ompfuse_fuse::samples::{
+    Asleep, Difference, Executed, Pair, Reason, StopPlace, Uneven, UnitsAsleep,
+};
 
 /// What a construct's units are called.
 pub(crate) fn noun(construct: Construct) -> &'static str {
@@ -15,6 +17,29 @@ pub(crate) fn noun(construct: Construct) -> &'static str {
 
 /// What slow units do that fast ones don't. `noun`: what units are called. `None`: it isn't known.
 pub(crate) fn reason(uneven: &Uneven, noun: &str) -> Option<String> {
+    let times = |e: &Executed| e.slow / e.fast.max(1.0);
+    let longer = uneven.slow_s / uneven.fast_s;
+    // In the same lines, as many more instructions are more rounds, and no more of them something slower.
+    let alike = match uneven.instructions.as_ref().map(times) {
+        Some(times) if times >= MOST * longer => "more rounds of an inner loop",
+        Some(times) if times <= FEW => "memory, or a slower processor",
+        _ => "more rounds of an inner loop, memory, or a slower processor",
+    };
+    let told = by_samples(uneven, noun, alike)?;
+    let executed = |n: f64| count(n.round() as u64);
+    let counted = uneven.instructions.map(|Executed { slow, fast }| {
+        let (slow, fast) = (executed(slow), executed(fast));
+        format!("; counted exactly, they execute {slow} instructions, fast ones {fast}")
+    });
+    Some(told + &counted.unwrap_or_default())
+}
+
+/// Of what slow units take longer more instructions explain so much.
+const MOST: f64 = 0.75;
+/// So many times the instructions are as good as no more.
+const FEW: f64 = 1.2;
+/// `alike`: what it may be if units are slow in the same lines.
+fn by_samples(uneven: &Uneven, noun: &str, alike: &str) -> Option<String> {
     let Uneven {
         slow_s,
         fast_s,
@@ -70,8 +95,7 @@ pub(crate) fn reason(uneven: &Uneven, noun: &str) -> Option<String> {
             seconds(*fast_s)
         ),
         Reason::Alike => format!(
-            "slow {noun} ({}) spend their time in the same lines as fast ones ({}): more rounds of an inner loop, memory, or a slower \
-             processor",
+            "slow {noun} ({}) spend their time in the same lines as fast ones ({}): {alike}",
             seconds(*slow_s),
             seconds(*fast_s)
         ),

@@ -1,9 +1,11 @@
-//! Functions that several files have: a compiler has put functions of others into them, or their name is that of several.
-//! And functions that were divided, and whose parts stand in other files, or that were joined.
+//! Functions whose file says little, and functions that were divided or joined.
 //!
-//! Of the first kind the name and what a region does tell, if no other region of that name does the same. No name and no line tells the others. What tells is that one side's new functions together have what the other side's function lost: as
-//! many regions, each with the counts, schedule and surroundings of exactly one of them. All or nothing is matched, and only where the
-//! counts tell much, or the units stand where they stood.
+//! The first have a name that several files have, or hold code of other files that a compiler has put into them. The name and what a region
+//! does tell, if no other region of that name does the same.
+//!
+//! Of the second neither name nor line tells. What tells is that one side's new functions together have what the other side's function lost:
+//! as many regions, each with the counts, schedule and surroundings of exactly one of them. All or nothing is matched, and only where
+//! the counts tell much, or the units stand where they stood.
 
 use super::{SideRegion, Work, places_agree};
 use crate::compare::behaviour::{Counts, TELLING, bits, counts};

@@ -2,7 +2,7 @@
 //! is not. Other programs on the machine may interrupt units; that is told only where nothing else makes them slow.
 
 use super::{is_allowed, lines, record, regions, source};
-use ompfuse_tests::compile;
+use ompfuse_tests::{command, compile, process, table};
 use serde_json::Value;
 use std::path::Path;
 
@@ -109,6 +109,45 @@ fn slow_tasks_have_their_reason() {
         &["trips", "function", "sleep", "null"],
     );
     assert!(right >= 2, "{right} are told");
+}
+
+/// With counts the same run tells exactly whether slow units execute more.
+#[test]
+fn counts_confirm_what_slow_units_do() {
+    if !is_allowed() {
+        return;
+    }
+    let Some((folder, program)) = super::program("slow", "gcc -O1 -g -fopenmp -lm") else {
+        return;
+    };
+    let cases = [
+        ("trips", 5.0, f64::INFINITY, "more rounds of an inner loop"),
+        ("memory", 0.9, 1.2, "memory, or a slower processor"),
+        ("function", 5.0, f64::INFINITY, "counted exactly"),
+    ];
+    let mut confirmed = 0;
+    for (argument, least, most, words) in cases {
+        let out = folder.path().join(argument);
+        let mut ours = command::with_threads(2);
+        ours.args(["record", "--count", "--sampling=1000", "-o"])
+            .arg(&out);
+        process::run(ours.arg("--").arg(&program).args([argument, "6"])).ok("record");
+        let run = table::runs(&out).pop().expect("a run was recorded");
+        let all = lines(&run);
+        let uneven = regions(&all).iter().find(|r| r["uneven"].is_object());
+        let Some(uneven) = uneven.filter(|r| r["uneven"]["reason"] != "unknown") else {
+            continue; // too few samples
+        };
+        let of = |key: &str| uneven["uneven"]["instructions"][key].as_f64();
+        let times = of("slow").expect("a count") / of("fast").expect("a count");
+        assert!((least..most).contains(&times), "{argument}: {uneven:#}");
+        let text = [Path::new("report"), Path::new("--lines"), &run];
+        let text = command::ok(text).text();
+        let told: Vec<&str> = text.split_whitespace().collect();
+        assert!(told.join(" ").contains(words), "{argument}: {text}");
+        confirmed += 1;
+    }
+    assert!(confirmed >= 1, "all had too few samples");
 }
 
 /// Where units differ by what others do only, no line is ever named.

@@ -117,23 +117,27 @@ int main(void)
 
 #[test]
 fn what_only_the_search_saw_is_not_told() {
-    let Some(program) = compile(FLEETING, "gcc -O1 -g -fopenmp") else {
-        return;
-    };
-    let mut ours: Command = command::with_threads(4);
-    ours.current_dir(program.folder.path());
-    ours.args(["try", "--turns=4", "--format=json", "--"]);
-    ours.arg(&program.path).env("OMP_SCHEDULE", "static");
-    let said = process::run(&mut ours).ok("try");
-    let answer: Value = serde_json::from_slice(&said.stdout).expect("JSON was asked for");
-    let variants = answer["variants"].as_array().expect("a list");
-    let fresh: Vec<&Value> = variants.iter().filter(|v| v["is_fresh"] == true).collect();
-    assert!(!fresh.is_empty(), "the search found some: {answer:#}");
-    for variant in fresh {
-        assert!(
-            variant["time"]["high"].as_f64() > Some(-0.01),
-            "{variant:#}"
-        );
+    // Beside other programs the search may decide nothing; then it is made again.
+    for _ in 0..5 {
+        let Some(program) = compile(FLEETING, "gcc -O1 -g -fopenmp") else {
+            return;
+        };
+        let mut ours: Command = command::with_threads(4);
+        ours.current_dir(program.folder.path());
+        ours.args(["try", "--turns=4", "--format=json", "--"]);
+        ours.arg(&program.path).env("OMP_SCHEDULE", "static");
+        let said = process::run(&mut ours).ok("try");
+        let answer: Value = serde_json::from_slice(&said.stdout).expect("JSON was asked for");
+        assert!(answer["best"].is_null(), "{answer:#}");
+        let variants = answer["variants"].as_array().expect("a list");
+        let fresh: Vec<&Value> = variants.iter().filter(|v| v["is_fresh"] == true).collect();
+        for variant in &fresh {
+            let most = variant["time"]["high"].as_f64();
+            assert!(most > Some(-0.01), "{variant:#}");
+        }
+        if !fresh.is_empty() {
+            return;
+        }
     }
-    assert!(answer["best"].is_null(), "{answer:#}");
+    panic!("the search found nothing five times");
 }
