@@ -1,4 +1,4 @@
-//! Samples without records: of a process that runs already, and of a program that can't be patched. Nothing of it is stopped, written or
+//! Samples without records: of processes that run already, and of a program that can't be patched. Nothing of it is stopped, written or
 //! changed.
 
 use crate::interrupt;
@@ -6,13 +6,14 @@ use crate::launch::{self, Ended, Launch, Stdout};
 use crate::recording::{self, Recording, RecordingArgs};
 use crate::run_dir::{self, About, Program};
 use crate::sampling::places::{self, Names};
-use crate::sampling::{self, Sampler};
+use crate::sampling::{self, Rate, Sampler};
 use crate::{lines, output, processors};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::Exit;
 use ompfuse_format::samples::Sampling;
 use ompfuse_rewriter::scan::ScanError;
 use ompfuse_rewriter::verify::VerifyError;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -35,8 +36,15 @@ pub(crate) enum Recorded {
 /// # Errors
 /// As [`recording::record`]. What is known of where the program was is shown.
 pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recorded> {
-    if let Some(pid) = args.pid() {
-        return look(pid, args).map(|run| Recorded::Samples(run, 0));
+    let pids = args.pids();
+    if !pids.is_empty() {
+        return look(&pids, args).map(|run| Recorded::Samples(run, 0));
+    }
+    if args.is_sampled_only() {
+        let cannot = "cannot sample the program";
+        may_sample(args).context(cannot)?;
+        let (run, status) = run(args, &stdout)?;
+        return Ok(Recorded::Samples(run, status));
     }
     match recording::record(args, stdout.clone()) {
         Err(error) if is_meant(&error, args) => {
@@ -51,47 +59,69 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recorded> {
     }
 }
 
-/// Looks at a process until it ends, the time is over, or this command is to end. Returns the run's folder.
-fn look(pid: u32, args: &RecordingArgs) -> Result<PathBuf> {
-    let cannot = || format!("cannot look at process {pid}");
+/// Whether samples are wanted, and the kernel allows them.
+fn may_sample(args: &RecordingArgs) -> Result<Rate> {
+    if let Some(refusal) = sampling::refusal() {
+        bail!("{}", refusal.reason);
+    }
+    let rate = args.sampling();
+    if rate.per_second().is_none() {
+        bail!("it needs samples, which --sampling off excludes");
+    }
+    Ok(rate)
+}
+
+/// The program of a process that may be looked at.
+///
+/// # Errors
+/// If there is none, if it is another user's, or if it sees other files.
+pub(crate) fn program_of(pid: u32) -> Result<PathBuf> {
     let exe = match std::fs::read_link(format!("/proc/{pid}/exe")) {
         Ok(exe) => exe,
         Err(e) if e.kind() == ErrorKind::NotFound => bail!("there is no process {pid}"),
         Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-            bail!("{}: it is another user's; that user and root may", cannot())
+            bail!("process {pid} is another user's; that user and root may look at it")
         }
-        Err(e) => return Err(e).with_context(cannot),
+        Err(e) => return Err(e).with_context(|| format!("process {pid} tells nothing")),
     };
     let mounts = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/mnt")).ok();
     if mounts(&pid.to_string()).is_some_and(|its| mounts("self") != Some(its)) {
-        bail!(
-            "{}: it sees other files (a container); look at it from inside of that",
-            cannot()
-        );
+        bail!("process {pid} sees other files (a container); look at it from inside of that");
     }
-    let Some(rate) = args.sampling().per_second() else {
-        bail!(
-            "{}: it needs samples, which --sampling off excludes",
-            cannot()
-        );
-    };
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    Ok(exe)
+}
+
+/// Looks at processes until they end, the time is over, or this command is to end. Returns the run's folder.
+fn look(pids: &[u32], args: &RecordingArgs) -> Result<PathBuf> {
+    let cannot = "cannot look at it";
+    let programs = pids.iter().map(|&pid| program_of(pid));
+    let programs: Vec<PathBuf> = programs.collect::<Result<_>>()?;
+    let rate = args.sampling().per_second();
+    let rate = rate.context("it needs samples, which --sampling off excludes");
+    let rate = rate.context(cannot)?;
+    let line = std::fs::read(format!("/proc/{}/cmdline", pids[0])).unwrap_or_default();
     let words = line.split(|b| *b == 0).filter(|word| !word.is_empty());
     let words: Vec<OsString> = words.map(|w| OsStr::from_bytes(w).to_owned()).collect();
     let hold = interrupt::hold();
     let (folder, is_new) = args.output_folder()?;
     let run = run_dir::make_run(&folder)?;
-    let sampler = Sampler::of_running(rate, &run, pid).inspect_err(|_| {
-        let _ = std::fs::remove_dir_all(&run);
-        if is_new {
-            let _ = std::fs::remove_dir(&folder);
-        }
+    let samplers = pids.iter().map(|&pid| {
+        let sampler = Sampler::of_running(rate, &run, pid);
+        sampler.with_context(|| format!("cannot look at process {pid}"))
     });
-    let sampler = sampler.with_context(cannot)?;
+    let samplers = samplers
+        .collect::<Result<Vec<Sampler>>>()
+        .inspect_err(|_| {
+            let _ = std::fs::remove_dir_all(&run);
+            if is_new {
+                let _ = std::fs::remove_dir(&folder);
+            }
+        })?;
     let (started, begun) = (launch::now(), Instant::now());
     let length = args.length().map(Duration::from_nanos);
     let is_over = || length.is_some_and(|length| begun.elapsed() >= length);
-    while !is_over() && hold.pending().is_none() && is_there(pid) {
+    let are_there = || pids.iter().any(|&pid| is_there(pid));
+    while !is_over() && hold.pending().is_none() && are_there() {
         std::thread::sleep(EVERY);
     }
     // Whoever interrupts it wants to see what it has.
@@ -105,14 +135,27 @@ fn look(pid: u32, args: &RecordingArgs) -> Result<PathBuf> {
         pace_s: [0.0; 2],
         interrupted: None,
     };
+    let name = match words.first() {
+        Some(word) if programs.iter().all(|exe| *exe == programs[0]) => word.clone(),
+        None if programs.len() == 1 => programs[0].clone().into_os_string(),
+        _ => names_of(&programs).into(),
+    };
     let program = Program {
-        name: words.first().map_or(exe.as_os_str(), |w| w.as_os_str()),
+        name: &name,
         args: words.get(1..).unwrap_or_default(),
         modules: vec![],
     };
-    let sampling = Some(sampler.end());
-    end(&run, &program, sampling, (pid, &exe), &ended, args)?;
+    let sampling = samplers.into_iter().map(Sampler::end);
+    let sampling = sampling.reduce(Sampling::and);
+    end(&run, &program, sampling, (pids, &programs), &ended, args)?;
     Ok(run)
+}
+
+/// The names of programs, each once.
+fn names_of(programs: &[PathBuf]) -> String {
+    let names = programs.iter().filter_map(|exe| exe.file_name());
+    let names: BTreeSet<String> = names.map(|n| n.to_string_lossy().into_owned()).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// Whether an error says that a program can't be patched, and could be looked at.
@@ -127,10 +170,7 @@ fn is_meant(error: &anyhow::Error, args: &RecordingArgs) -> bool {
     let is_unpatchable = error
         .chain()
         .any(|e| e.is::<VerifyError>() || e.downcast_ref::<ScanError>().is_some_and(by_scan));
-    is_unpatchable
-        && args.is_plain()
-        && args.sampling().per_second().is_some()
-        && sampling::refusal().is_none()
+    is_unpatchable && args.is_plain() && may_sample(args).is_ok()
 }
 
 /// Runs a program as it is, and looks at it by samples only. Returns the run's folder, and the status to hand on.
@@ -162,7 +202,7 @@ fn run(args: &RecordingArgs, stdout: &Stdout) -> Result<(PathBuf, u8)> {
         &run,
         &program,
         sampler.map(Sampler::end),
-        (0, &exe),
+        (&[], &[exe]),
         &ended,
         args,
     )?;
@@ -174,20 +214,24 @@ fn end(
     run: &Path,
     program: &Program<'_>,
     sampling: Option<Sampling>,
-    (pid, exe): (u32, &Path),
+    (pids, programs): (&[u32], &[PathBuf]),
     ended: &Ended,
     args: &RecordingArgs,
 ) -> Result<()> {
     let about = About {
         sampling,
-        attached_to: Some(pid),
+        attached_to: Some(pids.to_vec()),
         ..About::default()
     };
     run_dir::write_header(run, program, &about, Some(ended))?;
+    let programs = programs
+        .iter()
+        .map(|exe| exe.to_string_lossy().into_owned());
+    let programs: Vec<String> = programs.collect();
     let names = Names {
         modules: &[],
         debug: args.debug(),
-        program: Some(&exe.to_string_lossy()),
+        programs: &programs,
     };
     if let Err(error) = places::name(run, names) {
         let error = crate::one_line(&error);

@@ -4,8 +4,10 @@ mod counting;
 mod places;
 mod process;
 mod programs;
+mod running;
 
 use ompfuse_format::{abi, control, record};
+pub(crate) use running::diagnose as diagnose_running;
 use serde::Serialize;
 
 /// How well something works.
@@ -73,6 +75,11 @@ impl Check {
         }
     }
 
+    /// Nothing can be recorded because of it.
+    fn is_lacking(&self) -> bool {
+        self.is_needed && self.state == State::Missing
+    }
+
     fn needed(self) -> Check {
         Check {
             is_needed: true,
@@ -100,9 +107,8 @@ pub(crate) fn diagnose() -> Diagnosis {
     checks.extend(counting::all());
     checks.extend(process::all());
     checks.extend(places::all());
-    let is_lacking = |c: &Check| c.is_needed && c.state == State::Missing;
     Diagnosis {
-        can_record: !checks.iter().any(is_lacking),
+        can_record: !checks.iter().any(Check::is_lacking),
         checks,
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::names::Place;
 use ompfuse_fuse::run::timeline::Timeline;
-use ompfuse_fuse::samples::{Collected, Lines, SampledPlaces, last_seen, lines};
+use ompfuse_fuse::samples::{Collected, Lines, SampledPlaces, last_of, lines, without_end};
 use ompfuse_fuse::table::Site;
 use ompfuse_progress::Progress;
 use ompfuse_report::sampled::SampledReport;
@@ -38,21 +38,22 @@ pub(crate) fn sampled(
         }
         let collected = Collected::read(files)?;
         let is_attached = files.header.attached_to.is_some();
-        let is_killed = matches!(files.header.exit, Exit::Signal(_));
-        if collected.is_empty() && !is_attached && !is_killed {
-            bail!("the program was in no code of its own when it was looked at");
-        }
         if !is_attached && collected.files.iter().any(|file| !file.header.has_tsc) {
             bail!("the kernel's clock isn't the time stamp counter, so samples have no region");
         }
         let nothing = SampledPlaces::default();
         let places = files.places.as_ref().unwrap_or(&nothing);
         let timeline = Timeline::new(files, progress)?;
+        let killed = match files.header.exit {
+            Exit::Code(0) => vec![], // it left from within
+            _ => without_end(&timeline),
+        };
+        if collected.is_empty() && !is_attached && killed.is_empty() {
+            bail!("the program was in no code of its own when it was looked at");
+        }
         let mut lines = lines(&timeline, &collected, places, true);
-        match (is_killed, is_attached) {
-            (true, _) => lines.threads = last_seen(&collected, places),
-            (false, true) => {}
-            (false, false) => lines.threads.clear(), // it ended: nothing is asked
+        if !is_attached {
+            lines.threads = last_of(&killed, &collected, places);
         }
         let sites = match timeline.lanes() {
             [] => &places.sites, // by stacks

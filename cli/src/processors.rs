@@ -154,7 +154,16 @@ pub(crate) fn count_list(list: &str) -> Option<u32> {
 
 /// The numbers of the logical processors that this command may run on.
 pub(crate) fn allowed() -> Option<Vec<usize>> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    allowed_by("/proc/self/status")
+}
+
+/// Those that a process may run on.
+pub(crate) fn allowed_of(pid: u32) -> Option<Vec<usize>> {
+    allowed_by(&format!("/proc/{pid}/status"))
+}
+
+fn allowed_by(status: &str) -> Option<Vec<usize>> {
+    let status = std::fs::read_to_string(status).ok()?;
     let list = status
         .lines()
         .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;

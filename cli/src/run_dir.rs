@@ -135,8 +135,8 @@ pub(crate) struct About {
     pub(crate) sampling: Option<Sampling>,
     /// The number of threads that was set for it.
     pub(crate) threads: Option<u32>,
-    /// The process, if it ran already.
-    pub(crate) attached_to: Option<u32>,
+    /// The processes, if they ran already; empty: it was started, and there are no records.
+    pub(crate) attached_to: Option<Vec<u32>>,
 }
 
 /// Writes `run.json`, or, as long as the program has not ended, `begun.json`.
@@ -160,9 +160,9 @@ pub(crate) fn write_header(
         kernel: uname.release().to_string_lossy().into_owned(),
         processor: processors::model(),
         cache_bytes: processors::cache_bytes(),
-        environment: match about.attached_to {
-            None => openmp_environment(std::env::vars_os(), about.threads),
-            Some(pid) => openmp_environment(environment_of(pid).into_iter(), None),
+        environment: match about.attached_to.as_deref() {
+            Some(&[pid, ..]) => openmp_environment(environment_of(pid).into_iter(), None),
+            _ => openmp_environment(std::env::vars_os(), about.threads),
         },
         events: about.events.clone(),
         region_events: about.region_events.clone(),
@@ -181,7 +181,7 @@ pub(crate) fn write_header(
         ended_at_bytes: about.ended_at_bytes,
         fixed_addresses: ended.is_some_and(|e| e.is_steady),
         sampling: about.sampling.clone(),
-        attached_to: about.attached_to,
+        attached_to: about.attached_to.clone(),
         modules: program.modules.clone(),
         unpatched: about.unpatched.clone(),
     };

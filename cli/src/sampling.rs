@@ -19,7 +19,7 @@ mod stopped;
 mod watch;
 
 pub(crate) use collector::Limit;
-pub(crate) use events::refusal;
+pub(crate) use events::{refusal, refusal_of, threads};
 pub(crate) use rate::Rate;
 pub(crate) use stage::{Program, Waiting, execute, is_stage};
 

@@ -13,6 +13,7 @@ mod asleep;
 mod attribute;
 mod by_stack;
 mod collected;
+mod ending;
 mod functions;
 mod memory;
 mod named;
@@ -29,10 +30,11 @@ mod walk;
 pub use crate::run::places::{Code, Mark, PLACES_FILE, SampledObject, SampledPlace, SampledPlaces};
 pub use asleep::{Asleep, AsleepAt, StopPlace};
 pub use attribute::{Lines, lines};
-pub use by_stack::{LastSeen, ThreadLines, last_seen};
+pub use by_stack::{LastSeen, ThreadLines};
 pub use collected::{
     Away, Callers, CodeAt, Collected, OfFile, SampleAt, StopAt, UnreadableSamples,
 };
+pub use ending::{EndedThread, Ending, last_of, without_end};
 pub use functions::FunctionSum;
 pub use memory::{Memory, maker};
 pub use named::Share;

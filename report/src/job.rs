@@ -106,6 +106,8 @@ impl Job {
         self.check(folder, &report, &mpi)?;
         let ranks: Vec<u32> = mpi.ranks.iter().map(|r| r.rank).collect();
         let lowest = ranks.iter().copied().min().unwrap_or(0);
+        let endings = report.sampled.iter_mut().flat_map(|s| &mut s.endings);
+        endings.for_each(|ending| ending.rank = Some(lowest));
         self.notes.add(&mut report, &ranks);
         for rank in mpi.ranks {
             let host = (!report.host.is_empty()).then(|| report.host.clone());

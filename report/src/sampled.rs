@@ -1,12 +1,13 @@
 //! Samples as a report: the lines and functions of regions, and of the code outside of them.
 
-pub use crate::model::sampled::{Callee, LEAST, SampledFunction, SampledLine};
+use crate::model::sampled::called;
+pub use crate::model::sampled::{Callee, LEAST, SampledFunction, SampledLast, SampledLine};
 use ompfuse_format::Construct;
 use ompfuse_format::run::RunHeader;
 use ompfuse_format::samples::{ClosedAt, Sampling};
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::samples::{
-    Asleep, Lines, RegionLines, SampledPlace, SampledPlaces, StopPlace, ThreadLines, Uneven,
+    Asleep, LastSeen, Lines, RegionLines, SampledPlace, SampledPlaces, ThreadLines, Uneven,
 };
 use ompfuse_fuse::table::Site;
 use serde::Serialize;
@@ -46,12 +47,12 @@ pub struct SampledReport {
     pub threads: Vec<SampledThread>,
 }
 
-/// A process that ran already when it was looked at.
+/// Processes that ran already when they were looked at, or a program of which there are no records.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledProcess {
-    /// Its number; 0: it was started.
-    pub pid: u32,
+    /// The numbers of the processes; empty: it was started.
+    pub pids: Vec<u32>,
     /// For how long it was looked at, in seconds.
     pub seconds: f64,
 }
@@ -79,30 +80,6 @@ pub struct SampledThread {
     /// What it did when it was looked at last; absent if nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<SampledLast>,
-}
-
-/// What a thread did when it was looked at last.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SampledLast {
-    /// The construct, in words: `barrier solve.c:70`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub construct: Option<String>,
-    /// It was in the OpenMP runtime, or in the library that the construct is a call of.
-    pub is_runtime: bool,
-    /// There it had nothing to do.
-    pub is_idle: bool,
-    /// The runtime's function that was called, where the construct isn't known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub entry: Option<String>,
-    /// It had no processor, for so many seconds then; absent if it had one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub away_s: Option<f64>,
-    /// It had none when it was looked at first: it may have been so for longer.
-    pub is_from_begin: bool,
-    /// Where.
-    #[serde(flatten)]
-    pub at: StopPlace,
 }
 
 /// The samples of a region, or of the code outside of constructs.
@@ -193,8 +170,8 @@ impl SampledReport {
             closed: sampling.closed,
             idle: lines.idle,
             unrecorded: lines.unrecorded,
-            process: header.attached_to.map(|pid| SampledProcess {
-                pid,
+            process: header.attached_to.as_ref().map(|pids| SampledProcess {
+                pids: pids.clone(),
                 seconds: header.duration_s,
             }),
             threads: threads(lines, &places.sites, period_ns),
@@ -207,7 +184,7 @@ fn threads(lines: &Lines, sites: &[Site], period_ns: u64) -> Vec<SampledThread> 
     const NS: f64 = 1e-9;
     let of = |thread: &ThreadLines| {
         let sampled = |samples: u64| samples as f64 * period_ns as f64 * NS;
-        let site = |at: u32| sites.get(at as usize).map(name);
+        let site = |last: &LastSeen| sites.get(last.site? as usize);
         SampledThread {
             tid: thread.tid,
             is_main: thread.tid == thread.pid,
@@ -217,41 +194,12 @@ fn threads(lines: &Lines, sites: &[Site], period_ns: u64) -> Vec<SampledThread> 
             asleep_s: thread.asleep_ns as f64 * NS,
             idle_s: sampled(thread.idle) + thread.idle_ns as f64 * NS,
             unseen_s: thread.unseen_ns as f64 * NS,
-            last: thread.last.as_ref().map(|last| SampledLast {
-                construct: last.site.and_then(site),
-                is_runtime: last.is_runtime,
-                is_idle: last.is_idle,
-                entry: last.entry.clone(),
-                away_s: last.away_ns.map(|ns| ns as f64 * NS),
-                is_from_begin: last.is_from_begin,
-                at: last.at.clone(),
-            }),
+            last: (thread.last.as_ref()).map(|last| SampledLast::new(last, site(last))),
         }
     };
     let mut threads: Vec<SampledThread> = lines.threads.iter().map(of).collect();
     threads.sort_by(|a, b| b.work_s.total_cmp(&a.work_s).then(a.tid.cmp(&b.tid)));
     threads
-}
-
-/// A construct in words.
-fn name(site: &Site) -> String {
-    let construct = site.construct.map_or("construct", Construct::name);
-    let construct = called(site).unwrap_or(construct);
-    match &site.source {
-        Some(source) => format!("{construct} {}:{}", base(&source.file), source.line),
-        None => format!("{construct} {}", site.name),
-    }
-}
-
-/// The function of another library that is called there.
-fn called(site: &Site) -> Option<&str> {
-    let is_call = site.construct.is_some_and(Construct::is_call);
-    let detail = site.detail.as_deref().filter(|_| is_call)?;
-    detail.split(',').next() // its kind is behind it
-}
-
-fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Copies of a place in the source are one region.

@@ -16,13 +16,19 @@ pub(crate) struct Args {
     /// Print JSON; the same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// Say what `profile -p` can tell of a process that runs already
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<u32>,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
-    let diagnosis = doctor::diagnose();
+    let diagnosis = match args.pid {
+        Some(pid) => doctor::diagnose_running(pid),
+        None => doctor::diagnose(),
+    };
     match args.json || args.format.is_json() {
         true => output::print_json(&diagnosis)?,
-        false => output::print(&text(&diagnosis))?,
+        false => output::print(&text(&diagnosis, args.pid))?,
     }
     Ok(u8::from(!diagnosis.can_record))
 }
@@ -33,7 +39,7 @@ const NAMES: usize = 18;
 /// Lines that are longer are hard to read.
 const WIDEST: usize = 110;
 
-fn text(diagnosis: &Diagnosis) -> String {
+fn text(diagnosis: &Diagnosis, pid: Option<u32>) -> String {
     let width = Stream::Output.width().unwrap_or(WIDEST).clamp(40, WIDEST);
     let colour = Stream::Output.colour();
     let mut text: String = diagnosis
@@ -47,9 +53,11 @@ fn text(diagnosis: &Diagnosis) -> String {
         of(State::Limited),
         of(State::Missing)
     );
-    let can = match diagnosis.can_record {
-        true => "Programs can be recorded here",
-        false => "Nothing can be recorded here",
+    let can = match (diagnosis.can_record, pid) {
+        (true, None) => "Programs can be recorded here".to_owned(),
+        (false, None) => "Nothing can be recorded here".to_owned(),
+        (true, Some(pid)) => format!("`ompfuse profile -p {pid}` can look at it"),
+        (false, Some(pid)) => format!("`ompfuse profile -p {pid}` can't look at it"),
     };
     text.push_str(&format!("\n{can}: {sum}.\n"));
     text

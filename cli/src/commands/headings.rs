@@ -3,9 +3,10 @@
 use clap::Command;
 
 /// Without a heading.
-const FIRST: [&str; 12] = [
+const FIRST: [&str; 13] = [
     "output",
     "pid",
+    "sampled",
     "threads",
     "events",
     "repeat",

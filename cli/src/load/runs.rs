@@ -111,7 +111,7 @@ fn has_records(run: &Path) -> bool {
 pub(crate) fn has_samples_only(run: &Path) -> bool {
     #[derive(serde::Deserialize)]
     struct Header {
-        attached_to: Option<u32>,
+        attached_to: Option<Vec<u32>>,
     }
     let header = || {
         let bytes = std::fs::read(run.join(RUN_FILE)).ok()?;

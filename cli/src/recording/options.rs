@@ -20,6 +20,28 @@ use ompfuse_format::run::{
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+/// What samples alone can't answer.
+const ONLY_RECORDS: [&str; 18] = [
+    "events",
+    "region_events",
+    "threads",
+    "rotate",
+    "multiplex",
+    "control",
+    "sample",
+    "throttle",
+    "min_duration",
+    "summary",
+    "dry_run",
+    "delay",
+    "start_paused",
+    "repeat",
+    "select",
+    "skip",
+    "filter",
+    "set",
+];
+
 /// The options of every command that records.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RecordingArgs {
@@ -116,12 +138,17 @@ pub(crate) struct RecordingArgs {
     /// Only show what would be patched, and why the rest would not; run and write nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Look at a process that runs already, until it ends, --for is over, or Ctrl-C: by samples only
+    /// Look at processes that run already (`4711,4712`), until they end, --for is over, or Ctrl-C: by samples only
     ///
-    /// The process is not stopped, and nothing of it is changed. Its regions are known from its threads' stacks, so there are shares, and
-    /// no executions or units.
-    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "events", "region_events", "threads", "rotate", "multiplex", "control", "sample", "throttle", "min_duration", "summary", "dry_run", "delay", "start_paused", "repeat", "select", "skip", "filter", "set"])]
-    pub(super) pid: Option<u32>,
+    /// They are not stopped, and nothing of them is changed. Regions are known from threads' stacks, so there are shares, and no
+    /// executions or units.
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ONLY_RECORDS, conflicts_with = "command")]
+    pub(super) pid: Vec<u32>,
+    /// Look at the program by samples only: it runs as it is, unpatched
+    ///
+    /// As for a program that can't be patched. For units that are shorter than what recording them takes.
+    #[arg(long, conflicts_with_all = ONLY_RECORDS, conflicts_with_all = ["pid", "length"])]
+    pub(super) sampled: bool,
     /// The program and its arguments
     // No values with hyphens: an option with a typo would be the program. Behind the program's name they are its own.
     #[arg(
@@ -132,11 +159,19 @@ pub(crate) struct RecordingArgs {
     pub(super) command: Vec<OsString>,
 }
 
-/// Of a process that runs already.
+/// Of processes that run already.
 impl RecordingArgs {
-    /// Its number, if one is meant.
-    pub(crate) fn pid(&self) -> Option<u32> {
-        self.pid
+    /// Their numbers, each once; empty: none is meant.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let mut pids = self.pid.clone();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
+    /// Whether the program is to be looked at by samples only.
+    pub(crate) fn is_sampled_only(&self) -> bool {
+        self.sampled
     }
 
     /// The program, and its arguments.

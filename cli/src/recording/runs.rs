@@ -189,16 +189,18 @@ impl Recorder<'_> {
             ));
         }
         let is_killed = matches!(ended.exit, Exit::Signal(_));
+        let has_failed = !matches!(ended.exit, Exit::Code(0));
         let file = self.prepared.file.canonicalize().ok();
-        let file = file.as_deref().and_then(Path::to_str);
-        if (about.sampling.as_ref()).is_some_and(|s| s.samples > 0 || is_killed)
+        let file = file.and_then(|file| Some(file.to_str()?.to_owned()));
+        // Without records stacks tell regions, and of who was killed what it was in.
+        let programs = file.filter(|_| processes.headers.is_empty() || has_failed);
+        if (about.sampling.as_ref()).is_some_and(|s| s.samples > 0 || has_failed)
             && let Err(error) = places::name(
                 &path,
                 Names {
                     modules: &self.program.modules,
                     debug: self.debug,
-                    // Without records stacks tell regions, and of who was killed what it was in.
-                    program: file.filter(|_| processes.headers.is_empty() || is_killed),
+                    programs: programs.as_slice(),
                 },
             )
         {

@@ -37,6 +37,15 @@ pub(crate) fn refusal() -> Option<Refusal> {
     Some(explain(&error))
 }
 
+/// The same on the first thread of a process.
+pub(crate) fn refusal_of(pid: u32) -> Option<Refusal> {
+    let pid = i32::try_from(pid).ok()?;
+    let mut event = sampled(1);
+    event.inherit(false).enable_on_exec(false);
+    let error = event.observe_pid(pid).any_cpu().build().err()?;
+    Some(explain(&error))
+}
+
 fn explain(error: &io::Error) -> Refusal {
     let read = |file: &str| std::fs::read_to_string(file).ok();
     let guard = Guard::parse(read(PARANOID_FILE).as_deref(), read(STATUS_FILE).as_deref());
@@ -250,7 +259,7 @@ fn with_stack(event: &mut Builder<'static>, pages: usize, rate: u32) {
 }
 
 /// The threads of a process; none if it has ended.
-pub(super) fn threads(pid: u32) -> BTreeSet<u32> {
+pub(crate) fn threads(pid: u32) -> BTreeSet<u32> {
     let listed = std::fs::read_dir(format!("/proc/{pid}/task"));
     let names = listed.into_iter().flatten().flatten();
     names

@@ -29,8 +29,8 @@ pub(crate) struct Names<'a> {
     /// The patched files, whose originals are named.
     pub(crate) modules: &'a [RunModule],
     pub(crate) debug: &'a DebugArgs,
-    /// The program's file, where there are no records: stacks tell constructs.
-    pub(crate) program: Option<&'a str>,
+    /// The programs' files, where there are no records: stacks tell constructs.
+    pub(crate) programs: &'a [String],
 }
 
 /// Names what a run's samples have.
@@ -69,10 +69,12 @@ fn of_file(path: &str, offsets: &BTreeSet<u64>, names: Names<'_>, to: &mut Sampl
     let file = path.rsplit('/').next().unwrap_or(path);
     let code = match file {
         RUNTIME_LIBRARY | AUDIT_LIBRARY => Code::Recording,
+        // This command, before it became the program.
+        _ if std::env::current_exe().is_ok_and(|own| own == Path::new(path)) => Code::Recording,
         _ if RUNTIMES.iter().any(|r| file.starts_with(r)) => Code::Runtime,
         _ => Code::User,
     };
-    let is_program = module.is_some() || names.program == Some(path);
+    let is_program = module.is_some() || names.programs.iter().any(|p| p == path);
     let mut unnamed = SampledPlace {
         code,
         object: (!is_program).then(|| path.to_owned()),
@@ -83,7 +85,7 @@ fn of_file(path: &str, offsets: &BTreeSet<u64>, names: Names<'_>, to: &mut Sampl
     let bytes = match code {
         Code::User => input::map(Path::new(path)).ok(),
         // Its own functions say what it was called for.
-        Code::Runtime if names.program.is_some() => input::map(Path::new(path)).ok(),
+        Code::Runtime if !names.programs.is_empty() => input::map(Path::new(path)).ok(),
         Code::Runtime | Code::Recording => None,
     };
     let Some(bytes) = bytes else {
@@ -92,9 +94,11 @@ fn of_file(path: &str, offsets: &BTreeSet<u64>, names: Names<'_>, to: &mut Sampl
     let original = module.map_or(path, |m| &m.binary.path);
     let separate = names.debug.find(Path::new(original), &bytes);
     let places = addresses::places(&bytes, separate.files(), &all);
-    let constructs = names
-        .program
-        .and_then(|_| Constructs::read(path, &bytes, &separate));
+    // Of a run with records only its patched files have constructs.
+    let may_have = !names.programs.is_empty() && (names.modules.is_empty() || module.is_some());
+    let constructs = may_have
+        .then(|| Constructs::read(path, &bytes, &separate))
+        .flatten();
     let mut marks = BTreeMap::new();
     if let Some(mut constructs) = constructs {
         unnamed.object = None;

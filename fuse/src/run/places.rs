@@ -48,6 +48,12 @@ pub struct SampledPlace {
 }
 
 impl SampledPlace {
+    /// Whether its function or line is known: of code of a linkage table neither is.
+    #[must_use]
+    pub fn has_name(&self) -> bool {
+        self.function.is_some() || self.line.is_some()
+    }
+
     /// Its function as a whole, as the machine code has it: without line, and without what is inlined.
     #[must_use]
     pub fn of_function(&self) -> SampledPlace {

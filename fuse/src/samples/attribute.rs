@@ -9,7 +9,7 @@ use super::region::{OfRegion, RegionLines, Work};
 use super::uneven::{Names, Uneven, uneven};
 use super::units::{UnitKey, Units};
 use super::walk::{Event, Moment, Walk, events};
-use crate::run::places::{SampledPlace, SampledPlaces};
+use crate::run::places::SampledPlaces;
 use crate::run::timeline::{Doing, Lane, Span, Step, Timeline};
 use ompfuse_format::Construct;
 use std::cmp::Reverse;
@@ -246,9 +246,7 @@ impl Sums<'_> {
     /// Where a sample of the work is.
     pub(super) fn work(&self, file: usize, sample: &SampleAt, place: Option<u32>) -> Work {
         let known = |place: u32| self.named.known(Some(place));
-        // Code of a linkage table has neither.
-        let has_name = |p: &SampledPlace| p.function.is_some() || p.line.is_some();
-        let is_told = |place: u32| known(place).is_some_and(|p| p.object.is_none() && has_name(p));
+        let is_told = |place: u32| known(place).is_some_and(|p| p.object.is_none() && p.has_name());
         let calls = self.named.calls(file, sample);
         let (mut line, mut callee) = (place, None);
         let mut functions: Vec<u32> = vec![];

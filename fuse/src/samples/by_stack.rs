@@ -8,8 +8,10 @@ use super::asleep::StopPlace;
 use super::asleep::stop_place;
 use super::attribute::Sums;
 use super::collected::{Away, Collected, OfFile, SampleAt};
+use super::region::Line;
 use crate::run::places::{Code, SampledPlaces};
 use ompfuse_format::Construct;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A thread of a program of which there are no records.
@@ -38,7 +40,7 @@ pub struct ThreadLines {
 }
 
 /// What a thread did when it was looked at last.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LastSeen {
     /// The construct: position in [`SampledPlaces::sites`](super::SampledPlaces::sites).
     pub site: Option<u32>,
@@ -52,6 +54,8 @@ pub struct LastSeen {
     pub away_ns: Option<u64>,
     /// It had none when it was looked at first.
     pub is_from_begin: bool,
+    /// The function of another library that the program has called there.
+    pub through: Option<String>,
     /// Where.
     pub at: StopPlace,
 }
@@ -75,12 +79,20 @@ const INVOKES: &str = "__kmp_invoke_microtask";
 /// A process's end is seen so late at most.
 const END_NS: u64 = 100_000_000;
 
-/// What the threads of a process did that has been killed, whether or not there are records.
-pub fn last_seen(collected: &Collected, places: &SampledPlaces) -> Vec<ThreadLines> {
+/// What threads did, whether or not there are records, of processes that have ended.
+pub(super) fn last_seen(collected: &Collected, places: &SampledPlaces) -> Vec<ThreadLines> {
     let mut sums = Sums::new(collected, places, false);
     sums.is_over = true;
     sums.add_by_stack(collected);
     sums.out.threads
+}
+
+/// Whether a file is the C library.
+fn is_c_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["libc.", "libc-", "libpthread", "ld-"]
+        .iter()
+        .any(|library| name.starts_with(library))
 }
 
 impl Sums<'_> {
@@ -217,6 +229,23 @@ impl Sums<'_> {
         }
     }
 
+    /// The innermost line of the program in a stack, and what it calls, whoever records that.
+    fn in_program(&self, file: usize, sample: &SampleAt) -> Line {
+        let callers = self.named.callers[file].get(sample.callers as usize);
+        let calls = callers.map_or(&[][..], |callers| &callers.calls);
+        let mut callee = None;
+        for code in std::iter::once(&sample.at).chain(calls) {
+            let place = self.named.place(file, code);
+            match self.named.known(place) {
+                Some(known) if known.code != Code::User => {}
+                Some(known) if known.object.is_some() => callee = place,
+                Some(known) if known.has_name() => return (place, callee),
+                _ => {}
+            }
+        }
+        (self.named.place(file, &sample.at), None)
+    }
+
     /// What a thread did last.
     fn last(
         &self,
@@ -243,9 +272,7 @@ impl Sums<'_> {
             None => (*samples.last()?, None),
         };
         let found = self.found(number, &sample);
-        let line = self
-            .work(number, &sample, self.named.place(number, &sample.at))
-            .line;
+        let line = self.in_program(number, &sample);
         Some(LastSeen {
             site: found.site,
             is_runtime: found.is_runtime,
@@ -254,6 +281,13 @@ impl Sums<'_> {
                 .and_then(|e| self.named.places.places.get(e as usize)?.function.clone()),
             away_ns: open.map(|away| away.ns),
             is_from_begin: open.is_some_and(|away| away.raw_ns <= begin_ns),
+            through: line.1.and_then(|callee| {
+                let known = self.named.known(Some(callee))?;
+                // Of who has stopped there the system call says more.
+                let is_plain = known.object.as_deref().is_some_and(is_c_library);
+                let is_shorter = open.is_some() && is_plain;
+                known.function.clone().filter(|_| !is_shorter)
+            }),
             at: stop_place((line, call.flatten()), self.named.places),
         })
     }

@@ -2,12 +2,14 @@
 
 use super::attribute::{Lines, lines};
 use super::collected::Collected;
+use super::ending::ending;
 use super::region::RegionLines;
 use super::sums::{SampledSum, SampledSums};
 use crate::run::RunFiles;
 use crate::run::places::{SampledPlace, SampledPlaces};
 use crate::run::timeline::Timeline;
 use crate::table::Site;
+use ompfuse_format::run::Exit;
 use ompfuse_format::site::Counted;
 use ompfuse_progress::Progress;
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +28,8 @@ pub fn sampled_sums(
 ) -> Option<SampledSums> {
     let sampling = files.header.sampling.as_ref()?;
     let places = files.places.as_ref()?;
-    if sampling.samples == 0 || files.samples.is_empty() || files.has_sums_only() {
+    let may_tell = sampling.samples > 0 || !matches!(files.header.exit, Exit::Code(_));
+    if !may_tell || files.samples.is_empty() || files.has_sums_only() {
         return None;
     }
     let mut sums = SampledSums {
@@ -64,6 +67,7 @@ pub fn sampled_sums(
             .map(sum)
             .collect()
     };
+    sums.ending = ending(&timeline, &collected, places);
     sums.tells_counted = tells_counted(files);
     (sums.regions, sums.held) = (all(regions), all(held));
     Some(sums)

@@ -1,6 +1,7 @@
 //! What a run's samples tell, as small as a summary needs it: values only.
 
 use super::asleep::Asleep;
+use super::ending::Ending;
 use super::uneven::Uneven;
 use crate::run::places::SampledPlace;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ pub struct SampledSums {
     /// Work while a thread was in a construct that admits one at a time, by that construct. It is in `regions`, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<SampledSum>,
+    /// What its process did last, if that didn't come to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
 }
 
 /// The samples of a region's own work.

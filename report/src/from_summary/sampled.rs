@@ -1,7 +1,8 @@
 //! What samples tell.
 
+use crate::model::sampled::{EndedThread, SampledEnding, SampledLast};
 use crate::model::{Sampled, SampledFunction, SampledLine, SampledWork, UncountedWork};
-use ompfuse_fuse::samples::{SampledPlace, SampledSum, SampledSums};
+use ompfuse_fuse::samples::{Ending, SampledPlace, SampledSum, SampledSums};
 use ompfuse_fuse::summary::Summary;
 
 /// The samples of a summary. `ids`: the regions' numbers by site.
@@ -12,6 +13,7 @@ pub(super) fn sampled(summary: &Summary, ids: &[u32]) -> Option<Sampled> {
         tells_counted,
         regions,
         held,
+        ending,
     } = summary.sampled.as_ref()?;
     let all = |sums: &[SampledSum]| {
         let sums = sums.iter().map(|sum| SampledWork {
@@ -32,7 +34,25 @@ pub(super) fn sampled(summary: &Summary, ids: &[u32]) -> Option<Sampled> {
         uncounted: uncounted(summary.sampled.as_ref()?),
         regions: all(regions),
         held: all(held),
+        endings: ending.iter().map(of_process).collect(),
     })
+}
+
+/// Threads of an ending that are kept.
+const THREADS: usize = 20;
+
+fn of_process(ending: &Ending) -> SampledEnding {
+    let Ending { silent_s, threads } = ending;
+    let threads = threads.iter().take(THREADS).map(|thread| EndedThread {
+        tid: thread.tid,
+        is_main: thread.is_main,
+        last: SampledLast::new(&thread.last, thread.construct.as_ref()),
+    });
+    SampledEnding {
+        rank: None,
+        silent_s: *silent_s,
+        threads: threads.collect(),
+    }
 }
 
 /// How much of the regions' work isn't counted; `None`: it is not known.

@@ -75,11 +75,10 @@ pub(super) fn add(first: &mut Report, other: Report) {
     }
     first.runs.extend(more);
     add_serial(&mut first.serial, &serial);
-    first.sampled = first
-        .sampled
-        .take()
-        .zip(sampled)
-        .map(|(a, b)| both_sampled(a, b));
+    first.sampled = match (first.sampled.take(), sampled) {
+        (Some(a), Some(b)) => Some(both_sampled(a, b)),
+        (one, other) => one.or(other).and_then(endings_only),
+    };
     let known = first.probes.take().zip(probes);
     first.probes = known.map(|(a, b)| both_probes(&a, &b));
     let known = first.running.take().zip(running);
@@ -99,6 +98,20 @@ fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.zip(b).map(|(a, b)| a.max(b))
 }
 
+/// Of what only some ranks have samples, their ends are told.
+fn endings_only(some: Sampled) -> Option<Sampled> {
+    let is_told = !some.endings.is_empty();
+    is_told.then(|| Sampled {
+        rate: some.rate,
+        samples: 0,
+        work: 0,
+        uncounted: None,
+        regions: vec![],
+        held: vec![],
+        endings: some.endings,
+    })
+}
+
 /// By region nothing is told: regions have other numbers on other ranks, and `report --lines` is about one run.
 fn both_sampled(a: Sampled, b: Sampled) -> Sampled {
     let Sampled {
@@ -108,6 +121,7 @@ fn both_sampled(a: Sampled, b: Sampled) -> Sampled {
         uncounted,
         regions: _,
         held: _,
+        endings,
     } = b;
     Sampled {
         rate: a.rate.max(rate),
@@ -116,6 +130,7 @@ fn both_sampled(a: Sampled, b: Sampled) -> Sampled {
         uncounted: UncountedWork::sum([a.uncounted.as_ref(), uncounted.as_ref()]),
         regions: vec![],
         held: vec![],
+        endings: [a.endings, endings].concat(),
     }
 }
 

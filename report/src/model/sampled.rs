@@ -1,6 +1,8 @@
 //! What samples tell of regions: where threads were when they were looked at.
 
-use ompfuse_fuse::samples::{Asleep, Uneven};
+use ompfuse_format::Construct;
+use ompfuse_fuse::samples::{Asleep, LastSeen, StopPlace, Uneven};
+use ompfuse_fuse::table::Site;
 use serde::{Deserialize, Serialize};
 
 /// Fewer samples say nothing.
@@ -33,6 +35,109 @@ pub struct Sampled {
     /// The work while a thread was in a construct that admits one at a time, by that construct. It is in `regions`, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<SampledWork>,
+    /// What processes did last that didn't come to their end; of a job one for each rank.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endings: Vec<SampledEnding>,
+}
+
+/// What a thread did when it was looked at last.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SampledLast {
+    /// The construct, in words: `barrier solve.c:70`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub construct: Option<String>,
+    /// It was in the OpenMP runtime, or in the library that the construct is a call of.
+    pub is_runtime: bool,
+    /// There it had nothing to do.
+    pub is_idle: bool,
+    /// The runtime's function that was called, where the construct isn't known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// It had no processor, for so many seconds then; absent if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away_s: Option<f64>,
+    /// It had none when it was looked at first: it may have been so for longer.
+    pub is_from_begin: bool,
+    /// The function of another library that the program has called there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<String>,
+    /// Where.
+    #[serde(flatten)]
+    pub at: StopPlace,
+}
+
+impl SampledLast {
+    /// `site`: the construct.
+    pub(crate) fn new(last: &LastSeen, site: Option<&Site>) -> SampledLast {
+        let LastSeen {
+            site: _,
+            is_runtime,
+            is_idle,
+            entry,
+            away_ns,
+            is_from_begin,
+            through,
+            at,
+        } = last;
+        SampledLast {
+            construct: site.map(name),
+            is_runtime: *is_runtime,
+            is_idle: *is_idle,
+            entry: entry.clone(),
+            away_s: away_ns.map(|ns| ns as f64 * 1e-9),
+            is_from_begin: *is_from_begin,
+            through: through.clone(),
+            at: at.clone(),
+        }
+    }
+}
+
+/// A construct in words.
+fn name(site: &Site) -> String {
+    let construct = site.construct.map_or("construct", Construct::name);
+    let construct = called(site).unwrap_or(construct);
+    match &site.source {
+        Some(source) => format!("{construct} {}:{}", base(&source.file), source.line),
+        None => format!("{construct} {}", site.name),
+    }
+}
+
+/// The function of another library that is called there.
+pub(crate) fn called(site: &Site) -> Option<&str> {
+    let is_call = site.construct.is_some_and(Construct::is_call);
+    let detail = site.detail.as_deref().filter(|_| is_call)?;
+    detail.split(',').next() // its kind is behind it
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// How a process ended that didn't come to its end: it was killed, or left from within.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SampledEnding {
+    /// Its rank in a job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// For so many seconds before that nothing of it is on record.
+    pub silent_s: f64,
+    /// What its threads did then, as far as it is known, the process's first thread first; at most 20.
+    pub threads: Vec<EndedThread>,
+}
+
+/// A thread of such a process.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EndedThread {
+    /// Kernel's thread number.
+    pub tid: u32,
+    /// It is its process's first.
+    pub is_main: bool,
+    /// What it did.
+    #[serde(flatten)]
+    pub last: SampledLast,
 }
 
 /// The samples of a region's own work.

@@ -111,8 +111,17 @@ pub(crate) fn meant(uneven: &Uneven) -> String {
 
 /// Where a thread had stopped, with a preposition: `in futex, called at pool.c:10`.
 pub(crate) fn stop(at: &StopPlace) -> String {
+    let place = place(at);
+    match &at.call {
+        Some(call) => format!("in {call}, called {place}"),
+        None => format!("while memory was fetched for code {place}"),
+    }
+}
+
+/// Where a call was made, with a preposition.
+pub(crate) fn place(at: &StopPlace) -> String {
     let StopPlace {
-        call,
+        call: _,
         function,
         file,
         line,
@@ -120,17 +129,13 @@ pub(crate) fn stop(at: &StopPlace) -> String {
     } = at;
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let line = file.as_deref().zip(*line);
-    let place = match (line, function, object) {
+    match (line, function, object) {
         (Some((file, line)), Some(function), _) => format!("at {}:{line} ({function})", base(file)),
         (Some((file, line)), None, _) => format!("at {}:{line}", base(file)),
         (None, Some(function), Some(object)) => format!("by {function} of {}", base(object)),
         (None, Some(function), None) => format!("by {function}"),
         (None, None, Some(object)) => format!("by {}", base(object)),
         (None, None, None) => "at a place that isn't known".to_owned(),
-    };
-    match call {
-        Some(call) => format!("in {call}, called {place}"),
-        None => format!("while memory was fetched for code {place}"),
     }
 }
 

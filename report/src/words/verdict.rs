@@ -57,7 +57,7 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
         return nothing(report);
     };
     let is_plain = is_without_regions(report);
-    let missing = unrecorded(report);
+    let missing = unrecorded(report).or_else(|| words::ending::ending(report));
     let large = report.losses.iter().filter(|l| l.share >= LEAST);
     let large: Vec<&Loss> = large.take(MOST).collect();
     // Where threads lack processors, units' times say nothing of others.

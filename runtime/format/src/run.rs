@@ -446,9 +446,9 @@ pub struct RunHeader {
     /// What became of its sampling. `None`: nobody wanted samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
-    /// There are samples, and no records: the process, if it ran already, or 0.
+    /// There are samples, and no records: of these processes, which ran already; empty: of a program that was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attached_to: Option<u32>,
+    pub attached_to: Option<Vec<u32>>,
     /// The patched modules.
     pub modules: Vec<RunModule>,
     /// Files with something to record that processes have loaded, and that could not be patched.

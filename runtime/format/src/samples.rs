@@ -213,6 +213,31 @@ pub struct Sampling {
     pub reason: Option<String>,
 }
 
+impl Sampling {
+    /// That of two processes together.
+    #[must_use]
+    pub fn and(self, more: Sampling) -> Sampling {
+        let Sampling {
+            rate,
+            samples,
+            lost,
+            closed,
+            reason,
+        } = more;
+        let first = |a: ClosedAt, b: ClosedAt| if b.at_s < a.at_s { b } else { a };
+        Sampling {
+            rate: self.rate.max(rate),
+            samples: self.samples + samples,
+            lost: self.lost + lost,
+            closed: match (self.closed, closed) {
+                (Some(a), Some(b)) => Some(first(a, b)),
+                (a, b) => a.or(b),
+            },
+            reason: self.reason.or(reason),
+        }
+    }
+}
+
 /// Since when there were no samples any more.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -4,6 +4,7 @@
 mod behind;
 mod changed;
 mod counted;
+mod ended;
 mod running;
 mod uneven;
 

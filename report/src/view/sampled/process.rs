@@ -5,10 +5,10 @@ use super::super::table::{self, Column, wrap};
 use super::super::text::TextOptions;
 use super::name;
 use crate::sampled::{SampledLast, SampledProcess, SampledRegion, SampledReport, SampledThread};
-use crate::words::uneven::{mostly_asleep, stop};
+use crate::words::last::doing;
+use crate::words::uneven::mostly_asleep;
 use crate::words::units::{count, percent, seconds, several};
 use ompfuse_format::Construct;
-use ompfuse_fuse::samples::StopPlace;
 
 /// Regions and threads that are listed.
 const MOST: usize = 12;
@@ -25,9 +25,13 @@ pub(super) fn sections(
     options: TextOptions,
 ) -> Vec<String> {
     let paint = Paint { on: options.colour };
-    let number = match process.pid {
-        0 => String::new(),
-        pid => format!(" (process {pid})"),
+    let number = match &process.pids[..] {
+        [] => String::new(),
+        [pid] => format!(" (process {pid})"),
+        pids => {
+            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+            format!(" (processes {})", pids.join(", "))
+        }
     };
     let title = format!(
         "{}{number}, sampled: {} in {} of {}",
@@ -94,8 +98,13 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
         Some(_) => format!("in {}", name(region)),
         None => name(region),
     };
+    let whose = if process.pids.len() > 1 {
+        "their"
+    } else {
+        "its"
+    };
     format!(
-        "{} (± {}) of its processor time is work {place}{line}",
+        "{} (± {}) of {whose} processor time is work {place}{line}",
         percent(p),
         percent(error)
     )
@@ -189,59 +198,4 @@ pub(super) fn threads(report: &SampledReport, options: TextOptions) -> String {
         text += &format!("  and {}\n", several(more as u64, "more thread"));
     }
     text
-}
-
-/// What a thread did, with a verb.
-fn doing(last: &SampledLast) -> String {
-    let SampledLast {
-        construct,
-        is_runtime,
-        is_idle,
-        entry,
-        away_s,
-        is_from_begin,
-        at,
-    } = last;
-    let within = construct
-        .as_ref()
-        .map_or_else(String::new, |c| format!(" in {c}"));
-    let since = away_s.map(|s| match is_from_begin {
-        true => format!("for {} and longer", seconds(s)),
-        false => format!("for {}", seconds(s)),
-    });
-    let entry = entry
-        .as_ref()
-        .map_or_else(String::new, |e| format!(" ({e})"));
-    match (since, construct, is_runtime) {
-        (Some(since), _, _) if *is_idle => {
-            format!("has nothing to do in the OpenMP runtime {since}")
-        }
-        (None, _, _) if *is_idle => "is in the OpenMP runtime, with nothing to do".to_owned(),
-        (Some(since), Some(construct), true) => {
-            format!("waits in {construct} {since}: {}", stop(at))
-        }
-        (Some(since), None, true) => format!(
-            "waits in the OpenMP runtime{entry} {since}, called at a place that isn't known"
-        ),
-        (Some(since), _, false) => format!("waits{within} {since}: {}", stop(at)),
-        (None, Some(construct), true) => format!("is in {construct}, in the library behind it"),
-        (None, None, true) => {
-            format!("is in the OpenMP runtime{entry}, called at a place that isn't known")
-        }
-        (None, _, false) => format!("computes{within} {}", running(at)),
-    }
-}
-
-/// Where it computes, with a preposition.
-fn running(at: &StopPlace) -> String {
-    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    match (&at.file, at.line, &at.function, &at.object) {
-        (Some(file), Some(line), Some(function), _) => {
-            format!("at {}:{line} ({function})", base(file))
-        }
-        (Some(file), Some(line), None, _) => format!("at {}:{line}", base(file)),
-        (_, _, Some(function), _) => format!("in {function}"),
-        (_, _, _, Some(object)) => format!("in {}", base(object)),
-        _ => "at a place that isn't known".to_owned(),
-    }
 }

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A process that is killed in the end.
-struct Going(Child);
+pub(super) struct Going(pub(super) Child);
 
 impl Drop for Going {
     fn drop(&mut self) {
@@ -19,7 +19,7 @@ impl Drop for Going {
     }
 }
 
-fn start(program: &Path, how: &str) -> Going {
+pub(super) fn start(program: &Path, how: &str) -> Going {
     let mut command = Command::new(program);
     process::clean(&mut command, 2);
     command.arg(how).stdout(Stdio::piped());
@@ -46,7 +46,7 @@ fn looked_at(going: &Going, out: &Path, length: &str) -> (String, Value) {
 }
 
 /// The line with this mark.
-fn line(mark: &str) -> u64 {
+pub(super) fn line(mark: &str) -> u64 {
     let text = std::fs::read_to_string(source("running.c")).expect("a source");
     let mark = format!("here: {mark} ");
     let at = text.lines().position(|l| l.contains(&mark));
@@ -208,51 +208,6 @@ fn a_static_program_is_sampled() {
     assert_eq!(process::run(&mut events).status, 1);
 }
 
-/// A recorded program that hangs and is killed: its report says where it was.
-#[test]
-fn who_is_killed_is_told_to_have_hung() {
-    if !is_allowed() {
-        return;
-    }
-    let Some((folder, program)) = program("running", "gcc -O1 -g -fopenmp") else {
-        return;
-    };
-    let out = folder.path().join("out");
-    let mut record = command::with_threads(2);
-    record.args(["record", "--events", "none", "-o"]).arg(&out);
-    record.env("OMP_WAIT_POLICY", "passive").arg("--");
-    let recorder = record.arg(&program).arg("barrier").spawn();
-    let mut recorder = Going(recorder.expect("it starts"));
-    std::thread::sleep(Duration::from_millis(1500));
-    let own = recorder.0.id();
-    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
-    let children = children.expect("the kernel tells");
-    let killed = Command::new("kill")
-        .arg("-KILL")
-        .args(children.split_whitespace())
-        .status();
-    assert!(killed.expect("kill").success(), "{children}");
-    let status = recorder.0.wait().expect("it ends");
-    assert_eq!(status.code(), Some(128 + 9));
-    let run = out.join("run-0001");
-    let json = [
-        Path::new("report"),
-        Path::new("--lines"),
-        Path::new("--format=json"),
-        &run,
-    ];
-    let json: Value = serde_json::from_str(&command::ok(json).text()).expect("JSON");
-    let threads = json["threads"].as_array().expect("threads");
-    for mark in ["pause", "barrier"] {
-        let place = format!("running.c:{}", line(mark));
-        let is_it = |t: &Value| {
-            let construct = t["last"]["construct"].as_str().unwrap_or_default();
-            t["last"]["line"] == line(mark) || construct.ends_with(&place)
-        };
-        assert!(threads.iter().any(is_it), "{mark}: {json:#}");
-    }
-}
-
 /// What needs records is refused by all commands alike, and nothing is written.
 #[test]
 fn without_records_nothing_is_made_up() {
@@ -284,5 +239,75 @@ fn without_records_nothing_is_made_up() {
         );
         assert!(said.contains("samples only"), "{command:?}: {said}");
         assert!(!file.exists(), "{command:?}");
+    }
+}
+
+/// Each process has its regions in the same report, and `doctor` says before that it can be looked at.
+#[test]
+fn several_processes_are_one_report() {
+    if !is_allowed() {
+        return;
+    }
+    let Some((folder, program)) = program("running", "gcc -O1 -g -fopenmp") else {
+        return;
+    };
+    let (spins, waits) = (start(&program, "spin"), start(&program, "locks"));
+    let pids = [&spins, &waits].map(|going| going.0.id());
+    let out = folder.path().join("out");
+    let list = pids.map(|pid| pid.to_string()).join(",");
+    let mut record = command::with_threads(2);
+    record.args(["record", "-p", &list, "--for", "600ms", "-o"]);
+    process::run(record.arg(&out)).ok("record");
+    let run = out.join("run-0001");
+    let json = super::lines(&run);
+    let mut told = json["process"]["pids"].as_array().expect("a list").clone();
+    told.sort_by_key(Value::as_u64);
+    let mut expected = pids.map(Value::from).to_vec();
+    expected.sort_by_key(Value::as_u64);
+    assert_eq!(told, expected);
+    let threads = json["threads"].as_array().expect("threads");
+    for mark in ["spin", "locks"] {
+        let is_it = |t: &Value| t["last"]["line"] == line(mark);
+        assert!(threads.iter().any(is_it), "{mark}: {json:#}");
+    }
+    let one = pids[0].to_string();
+    let doctor = command::json(["doctor", "-p", &one, "--format", "json"]);
+    assert_eq!(doctor["can_record"], true, "{doctor:#}");
+    let gone = process::run(command::with_threads(1).args(["doctor", "-p", "2147483646"]));
+    assert_eq!(gone.status, 1);
+    assert!(gone.text().contains("there is no process 2147483646"));
+}
+
+/// A program is looked at by samples only if its user wants that, and nothing of it is patched.
+#[test]
+fn a_program_may_be_sampled_by_choice() {
+    if !is_allowed() {
+        return;
+    }
+    let Some((folder, program)) = super::program("slow", "gcc -O1 -g -fopenmp -lm") else {
+        return;
+    };
+    let out = folder.path().join("out");
+    let mut profile = command::with_threads(2);
+    profile.args(["profile", "--sampled", "-o"]).arg(&out);
+    let said = process::run(profile.arg("--").arg(&program).args(["trips", "6"]));
+    let said = said.ok("profile").errors();
+    assert!(said.contains("is work in parallel slow.c:"), "{said}");
+    let run = out.join("run-0001");
+    let files = std::fs::read_dir(&run).expect("a folder").flatten();
+    let is_record = |e: &std::fs::DirEntry| e.file_name().to_string_lossy().ends_with(".rec");
+    assert!(
+        !files.into_iter().any(|e| is_record(&e)),
+        "nothing is recorded"
+    );
+    for other in ["--events=task-clock", "--threads=1,2", "--sampling=off"] {
+        let mut refused = command::with_threads(2);
+        refused.args(["record", "--sampled", other, "-o"]);
+        refused
+            .arg(folder.path().join("none"))
+            .arg("--")
+            .arg(&program);
+        assert_ne!(process::run(&mut refused).status, 0, "{other}");
+        assert!(!folder.path().join("none").exists(), "{other}");
     }
 }
