@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use ompfuse_report::view::table::{self, Column, Style};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,14 +106,56 @@ pub(crate) fn print(text: &str) -> Result<()> {
     } else {
         "\n"
     };
-    print_bytes(format!("{text}{line_break}").as_bytes())
+    print_bytes(format!("{}{line_break}", harmless(text)).as_bytes())
+}
+
+/// What stands for a control character.
+const UNPRINTABLE: char = '\u{fffd}';
+
+/// A text without control characters but line breaks, tabulators and colours: names are those of programs, and a terminal obeys what is
+/// in them.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| !c.is_control() || c == '\n' || c == '\t';
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(next) = rest.chars().next() {
+        let colour = colour(rest);
+        let (kept, taken) = match colour.len() {
+            0 if is_plain(next) => (None, next.len_utf8()),
+            0 => (Some(UNPRINTABLE), next.len_utf8()),
+            len => (None, len),
+        };
+        match kept {
+            Some(mark) => out.push(mark),
+            None => out.push_str(&rest[..taken]),
+        }
+        rest = &rest[taken..];
+    }
+    Cow::Owned(out)
+}
+
+/// The sequence that a text begins with, if it sets a colour (ECMA-48, SGR); else nothing.
+fn colour(text: &str) -> &str {
+    let Some(after) = text.strip_prefix("\x1b[") else {
+        return "";
+    };
+    let parameters = after
+        .bytes()
+        .take_while(|b| b.is_ascii_digit() || *b == b';');
+    let end = 2 + parameters.count();
+    match text.as_bytes().get(end) {
+        Some(b'm') => &text[..=end],
+        _ => "",
+    }
 }
 
 /// Prints text that ends with a line break on standard error: what is for people, while a program has standard output.
 pub(crate) fn print_aside(text: &str) {
     // Nothing is left to be done where standard error is gone too.
     let way = crate::progress::make_way();
-    let _ = std::io::stderr().write_all(format!("{way}{text}").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{way}{}", harmless(text)).as_bytes());
 }
 
 /// Prints a value as indented JSON, piece by piece: a large library's sites are as long as its code.
@@ -213,7 +256,7 @@ pub(crate) fn say(message: impl std::fmt::Display) {
         .join("; ");
     // Nothing is left to be done where standard error is gone too.
     let way = crate::progress::make_way();
-    let _ = writeln!(std::io::stderr(), "{way}ompfuse: {line}");
+    let _ = writeln!(std::io::stderr(), "{way}ompfuse: {}", harmless(&line));
 }
 
 /// As [`note`], for what nobody needs to know: `--quiet` leaves it out.
@@ -286,6 +329,15 @@ pub(crate) fn styled_table(
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn names_can_not_move_the_cursor() {
+        let text = "\x1b[1;31mred\x1b[0m\n\ta\x1b]0;title\x07b\x1b[2Jc\u{9b}d\x1b";
+        let told =
+            "\x1b[1;31mred\x1b[0m\n\ta\u{fffd}]0;title\u{fffd}b\u{fffd}[2Jc\u{fffd}d\u{fffd}";
+        assert_eq!(harmless(text), told);
+        assert!(matches!(harmless("π and\tω\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn lists_are_printed_as_the_value_that_holds_them() {

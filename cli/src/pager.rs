@@ -21,7 +21,7 @@ impl PagerArg {
             true => None,
             false => pager(std::env::var_os("PAGER")),
         };
-        match pager.is_some_and(|pager| show(pager, text)) {
+        match pager.is_some_and(|pager| show(pager, &output::harmless(text))) {
             true => Ok(()),
             false => output::print(text),
         }

@@ -315,7 +315,7 @@ pub(super) fn hand_over_sampled(run: &Path, args: &ReportArgs, file: Option<&Pat
         Some(file) => {
             let text = match args.is_json() {
                 true => serde_json::to_string_pretty(&report)? + "\n",
-                false => text(None),
+                false => output::harmless(&text(None)).into_owned(),
             };
             atomic::write(file, text.as_bytes(), 0o644)
         }
@@ -414,7 +414,7 @@ pub(super) fn hand_over(
         Some(file) => {
             let text = match args.is_json() {
                 true => json::to_string(&report) + "\n",
-                false => args.text(&report, None),
+                false => output::harmless(&args.text(&report, None)).into_owned(),
             };
             atomic::write(file, text.as_bytes(), 0o644)
         }

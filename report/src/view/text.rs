@@ -93,7 +93,6 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         joined(&[sections, last.clone()])
     };
     let text = with_rows(options.top);
-    debug_assert!(options.colour || !text.contains('\x1b'));
     let fits = |text: &String| text.lines().count() <= SCREEN;
     if !is_usual || fits(&text) {
         return text;

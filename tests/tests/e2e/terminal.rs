@@ -3,6 +3,7 @@
 mod asked;
 mod cache;
 mod doctor;
+mod names;
 mod places;
 mod report;
 mod watch;
