@@ -1,7 +1,8 @@
 //! Whether what `ompfuse try` recommends holds in runs that it didn't see: `cargo bench -p ompfuse-tests --bench recommending`.
 //!
 //! Twelve programs: eight of `tests/sources/tried.c` whose best value gains 15 % or more, and four that have it already. The told interval
-//! must hold the gain of ten fresh pairs, or meet their own interval; no recommendation may be slower in these.
+//! must hold the gain of ten fresh pairs, or meet their own interval; no recommendation may be slower in these. `others`: the share of the
+//! processors that other programs had during the pairs.
 //!
 //! Environment: `OMPFUSE_BENCH_ROUNDS` (default 1).
 
@@ -33,7 +34,7 @@ fn main() {
     let rounds = std::env::var("OMPFUSE_BENCH_ROUNDS").ok();
     let rounds: usize = rounds.and_then(|n| n.parse().ok()).unwrap_or(1);
     let (mut all, mut holding, mut slower, mut missed) = (0, 0, 0, 0);
-    println!("| program | recommended | told | ten pairs |\n|---|---|---|---|");
+    println!("| program | recommended | told | ten pairs | others |\n|---|---|---|---|---|");
     for _ in 0..rounds {
         for (compiler, name, value) in PROGRAMS {
             let folder = tempfile::tempdir().expect("there is room for programs");
@@ -46,15 +47,24 @@ fn main() {
             let answer = match asked(&program, THREADS, &["--budget=60s", "--turns=8"], &[]) {
                 Ok(answer) => answer,
                 Err(error) => {
-                    println!("| {row} | refused: {} | | |", error.trim());
+                    println!("| {row} | refused: {} | | | |", error.trim());
                     continue;
                 }
             };
             let measured = answer.measured(&[]);
-            let (Some(Change { mean, low, high }), Some([from, to])) = (measured, answer.told())
+            let told = answer.told();
+            let (
+                Some(Change {
+                    mean,
+                    low,
+                    high,
+                    others,
+                }),
+                Some([from, to]),
+            ) = (measured, told)
             else {
                 missed += usize::from(value.is_none());
-                println!("| {row} | nothing | | |");
+                println!("| {row} | nothing | | | |");
                 continue;
             };
             all += 1;
@@ -62,14 +72,15 @@ fn main() {
             slower += usize::from(mean > 0.0);
             let best = answer.best().expect("it was measured");
             println!(
-                "| {row} | {} {} | {} to {} | {} ({} to {}) |",
+                "| {row} | {} {} | {} to {} | {} ({} to {}) | {:.0} % |",
                 best["set"],
                 best["env"],
                 share(from),
                 share(to),
                 share(mean),
                 share(low),
-                share(high)
+                share(high),
+                100.0 * others
             );
         }
     }

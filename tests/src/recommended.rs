@@ -28,6 +28,23 @@ pub struct Change {
     pub low: f64,
     /// ... to here.
     pub high: f64,
+    /// The share of all processors that other programs had meanwhile.
+    pub others: f64,
+}
+
+/// Processor time in ticks: of all programs and of idle processors, and of the processes that this one has waited for (proc(5)).
+fn used() -> [f64; 3] {
+    let numbers = |file: &str, from: usize, count: usize| -> Vec<f64> {
+        let text = std::fs::read_to_string(file).expect("the kernel tells");
+        let line = text.lines().next().unwrap_or_default();
+        let words = line.rsplit(')').next().unwrap_or_default();
+        let words = words.split_ascii_whitespace().skip(from).take(count);
+        words.map(|word| word.parse().expect("a number")).collect()
+    };
+    // User, nice, system, idle, waiting; and of `/proc/self/stat`, behind the name, those of children.
+    let all = numbers("/proc/stat", 1, 5);
+    let own: f64 = numbers("/proc/self/stat", 13, 2).iter().sum();
+    [all[..3].iter().sum(), all[3..].iter().sum(), own]
 }
 
 /// Lets `try` look for what helps a program. `variables`: what the environment has beside.
@@ -127,7 +144,10 @@ pub fn change(original: Run<'_>, other: Run<'_>, threads: usize) -> Change {
             (after / seconds(original)).ln()
         }
     };
+    let before = used();
     let logs: Vec<f64> = (0..PAIRS).map(pair).collect();
+    let after = used();
+    let [busy, idle, own] = [0, 1, 2].map(|at| after[at] - before[at]);
     let n = PAIRS as f64;
     let mean = logs.iter().sum::<f64>() / n;
     let squares: f64 = logs.iter().map(|l| (l - mean) * (l - mean)).sum();
@@ -137,5 +157,6 @@ pub fn change(original: Run<'_>, other: Run<'_>, threads: usize) -> Change {
         mean: mean.exp_m1(),
         low: (mean - reach).exp_m1(),
         high: (mean + reach).exp_m1(),
+        others: ((busy - own) / (busy + idle).max(1.0)).clamp(0.0, 1.0),
     }
 }

@@ -13,9 +13,6 @@ use ompfuse_report::view::table::wrap;
 pub(crate) struct Args {
     #[command(flatten)]
     format: output::FormatArg,
-    /// Print JSON; the same as `--format json`
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
     /// Say what `profile -p` can tell of a process that runs already
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
@@ -26,7 +23,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         Some(pid) => doctor::diagnose_running(pid),
         None => doctor::diagnose(),
     };
-    match args.json || args.format.is_json() {
+    match args.format.is_json() {
         true => output::print_json(&diagnosis)?,
         false => output::print(&text(&diagnosis, args.pid))?,
     }

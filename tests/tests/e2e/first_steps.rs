@@ -208,7 +208,7 @@ fn watch_waits_for_a_recording() {
 #[test]
 fn doctor_has_the_option_that_others_have() {
     let mut doctor = Command::new(command::path());
-    let answer = process::run(process::clean(&mut doctor, 2).args(["doctor", "--json"]));
+    let answer = process::run(process::clean(&mut doctor, 2).args(["doctor", "--format", "json"]));
     let answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
     assert!(answer["checks"].is_array(), "{answer}");
 }
