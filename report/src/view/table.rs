@@ -18,6 +18,9 @@ enum Kept {
     Place,
 }
 
+/// Of words that are cut before places and numbers are, so many characters stay.
+const WORD: usize = 8;
+
 /// Blanks between two columns.
 const GAP: usize = 2;
 
@@ -182,10 +185,15 @@ pub fn shares(columns: &[Column<'_>], natural: &[usize], width: usize) -> (Vec<u
     let mut widths: Vec<usize> = kept.iter().map(|&c| natural[c]).collect();
     let gaps = GAP * kept.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
-    // Where even that isn't enough, whatever is widest is.
-    for may_be in [true, false] {
+    // Where even that isn't enough, words are cut, and in the end whatever is widest.
+    let word = |c: usize| match (columns[c].align, columns[c].cut) {
+        (Align::Right, _) | (_, Some((Kept::Place, _))) => least(c),
+        (Align::Left, _) => least(c).min(WORD),
+    };
+    let rounds: [&dyn Fn(usize) -> usize; 3] = [&least, &word, &|_| 1];
+    for least in rounds {
         while excess > 0 {
-            let least = |at: usize| if may_be { least(kept[at]) } else { 1 };
+            let least = |at: usize| least(kept[at]);
             let cuttable = (0..kept.len()).filter(|&at| widths[at] > least(at));
             let Some(at) = cuttable.max_by_key(|&at| widths[at]) else {
                 break;
@@ -232,16 +240,13 @@ fn cut(text: &str, width: usize, kept: Kept) -> String {
     let room = width.saturating_sub(1);
     match kept {
         Kept::End => "…".to_owned() + &text.chars().skip(length - room).collect::<String>(),
-        Kept::Front => {
-            let front: String = text.chars().take(room).collect();
-            front.trim_end().to_owned() + "…"
-        }
+        Kept::Front => front(&narrowed(text, width), width),
         Kept::Place => cut_place(text, width),
     }
 }
 
 /// A place that is too long: template arguments become `<…>`, the innermost first. Then what stands behind `file:line` is cut, then
-/// what stands before it. A place without a line loses its beginning.
+/// what stands before it. A name and an address lose their beginning, other words lose their end.
 fn cut_place(text: &str, width: usize) -> String {
     let short = narrowed(text, width);
     if short.chars().count() <= width {
@@ -257,8 +262,15 @@ fn cut_place(text: &str, width: usize) -> String {
                 false => cut(&short, width, Kept::End),
             }
         }
+        None if is_words(&short) => front(&short, width),
         None => cut(&short, width, Kept::End),
     }
+}
+
+/// Whether a place is told by words: `outside constructs`, but not `mesh::refine 0x2a03`.
+fn is_words(text: &str) -> bool {
+    let last = text.rsplit_once(' ').map(|(_, last)| last);
+    last.is_some_and(|last| last.bytes().all(|b| b.is_ascii_alphabetic()))
 }
 
 /// Where `file:line` is in a text.
@@ -288,7 +300,11 @@ pub fn place(text: &str, width: usize) -> String {
 
 /// The text, or its beginning before `…` if it is longer than `width` characters.
 pub fn front(text: &str, width: usize) -> String {
-    cut(text, width, Kept::Front)
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let front: String = text.chars().take(width.saturating_sub(1)).collect();
+    front.trim_end().to_owned() + "…"
 }
 
 /// Lines of at most `width` characters, broken at spaces; all but the first begin with `indent`.
@@ -387,6 +403,8 @@ mod tests {
             ("mesh::refine::smooth 0x2a03", 20, "…fine::smooth 0x2a03"),
             ("f<g<h>, 2>::run 0x12", 19, "f<…>::run 0x12"),
             ("operator< 0x12", 10, "…tor< 0x12"),
+            ("libsolve.so: mesh::smooth", 14, "… mesh::smooth"),
+            ("starting, left out", 12, "starting, l…"),
         ] {
             assert_eq!(place(text, width), wanted, "{text}, {width}");
         }
