@@ -188,7 +188,7 @@ pub fn shares(columns: &[Column<'_>], natural: &[usize], width: usize) -> (Vec<u
     // Where even that isn't enough, words are cut, and in the end whatever is widest.
     let word = |c: usize| match (columns[c].align, columns[c].cut) {
         (Align::Right, _) | (_, Some((Kept::Place, _))) => least(c),
-        (Align::Left, _) => least(c).min(WORD),
+        (Align::Left, _) => least(c).min(WORD.max(columns[c].name.chars().count())),
     };
     let rounds: [&dyn Fn(usize) -> usize; 3] = [&least, &word, &|_| 1];
     for least in rounds {
