@@ -2,7 +2,9 @@
 
 use super::{Picture, Row};
 use crate::output;
+use ompfuse_fuse::names::readable;
 use ompfuse_report::view::table::Column;
+use ompfuse_report::words::place;
 use ompfuse_report::words::units::{count, percent, seconds, several};
 use std::collections::BTreeMap;
 
@@ -107,13 +109,11 @@ impl Row {
 
     pub(super) fn location(&self) -> String {
         let place = match (&self.source, &self.function, self.address) {
-            (Some(source), ..) => {
-                let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-                format!("{file}:{}", source.line)
+            (None, Some(function), None) => readable(function).into_owned(),
+            (source, function, address) => {
+                let address = address.map_or_else(|| "?".to_owned(), |a| a.to_string());
+                place(source.as_ref(), function.as_deref(), &address)
             }
-            (None, Some(function), _) => function.clone(),
-            (None, None, Some(address)) => address.to_string(),
-            (None, None, None) => "?".to_owned(),
         };
         match &self.among {
             Some(process) => format!("{process}: {place}"),

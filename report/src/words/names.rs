@@ -67,7 +67,8 @@ pub(crate) fn location(region: &Region) -> String {
     }
 }
 
-pub(crate) fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String {
+/// A place by its source line, or else its function, and `name`, which is its address.
+pub fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String {
     match (source, function) {
         (Some(source), _) => {
             let file = source.file.rsplit('/').next().unwrap_or(&source.file);

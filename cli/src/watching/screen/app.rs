@@ -1,6 +1,7 @@
 //! The state of the screen, and what keys do to it.
 
 use super::super::{Part, Picture, Row};
+use super::reader::Reader;
 use super::tabs::{self, EventRow, Key, Tab};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -10,6 +11,8 @@ pub(super) enum Wish {
     Quit,
     /// A new picture at once.
     Look,
+    /// The text about a region of a finished run.
+    Open(u32),
     /// A region off or on.
     Switch {
         row: Box<Row>,
@@ -44,6 +47,16 @@ enum Id {
     Event(String),
 }
 
+/// What a finished run has instead of changes.
+pub(super) struct Over {
+    /// The command.
+    pub(super) title: String,
+    /// The tree of call paths.
+    pub(super) paths: Reader,
+    /// The region that is read about: its number and the text.
+    pub(super) open: Option<(u32, Reader)>,
+}
+
 /// The state.
 pub(super) struct App {
     pub(super) picture: Picture,
@@ -52,7 +65,9 @@ pub(super) struct App {
     pub(super) counted: String,
     pub(super) is_held: bool,
     pub(super) tab: Tab,
-    orders: [Order; 4],
+    orders: [Order; 5],
+    /// Of a finished run: nothing changes.
+    pub(super) over: Option<Over>,
     pub(super) filter: String,
     pub(super) typing: Option<Typing>,
     /// What is typed as a list of events.
@@ -86,7 +101,8 @@ impl App {
             counted,
             is_held,
             tab: Tab::Regions,
-            orders: [by(0), by(0), by(0), by(1)],
+            orders: [by(0), by(0), by(0), by(1), by(0)],
+            over: None,
             filter: String::new(),
             typing: None,
             typed: String::new(),
@@ -103,6 +119,41 @@ impl App {
         };
         app.arrange();
         app
+    }
+
+    /// Of a finished run.
+    pub(super) fn finished(picture: Picture, over: Over) -> App {
+        App {
+            over: Some(over),
+            total: true,
+            ..App::new(picture, String::new(), false)
+        }
+    }
+
+    /// The tabs that there are.
+    pub(super) fn tabs(&self) -> &'static [Tab] {
+        match self.over {
+            Some(_) => &Tab::FINISHED,
+            None => &Tab::LIVE,
+        }
+    }
+
+    /// Fills the text that was opened.
+    pub(super) fn opened(&mut self, text: &str) {
+        let open = self.over.as_mut().and_then(|over| over.open.as_mut());
+        if let Some((_, reader)) = open {
+            reader.replace(text);
+        }
+    }
+
+    /// The text that is read at the moment.
+    pub(super) fn reader(&mut self) -> Option<&mut Reader> {
+        let over = self.over.as_mut()?;
+        match (&mut over.open, self.tab) {
+            (Some((_, reader)), _) => Some(reader),
+            (None, Tab::CallPaths) => Some(&mut over.paths),
+            (None, _) => None,
+        }
     }
 
     pub(super) fn is_frozen(&self) -> bool {
@@ -159,7 +210,7 @@ impl App {
             Tab::Regions => Id::Region(self.picture.regions[at].site),
             Tab::Threads => Id::Thread(self.picture.per_thread[at].number),
             Tab::Ranks => Id::Process(self.picture.processes[at].pid),
-            Tab::Events => Id::Event(self.events[at].name.clone()),
+            Tab::Events | Tab::CallPaths => Id::Event(self.events[at].name.clone()),
         }
     }
 
@@ -190,7 +241,9 @@ impl App {
                 let row = &self.picture.processes[at];
                 format!("{} {}", row.pid, row.folder.display())
             }
-            Tab::Events => format!("{} {}", self.events[at].name, self.events[at].mostly),
+            Tab::Events | Tab::CallPaths => {
+                format!("{} {}", self.events[at].name, self.events[at].mostly)
+            }
         }
     }
 
@@ -202,7 +255,7 @@ impl App {
                 tabs::key_of_thread(&self.picture.per_thread[at], column, &self.mostly(at))
             }
             Tab::Ranks => tabs::key_of_process(&self.picture.processes[at], column),
-            Tab::Events => tabs::key_of_event(&self.events[at], column),
+            Tab::Events | Tab::CallPaths => tabs::key_of_event(&self.events[at], column),
         }
     }
 
@@ -213,6 +266,7 @@ impl App {
             Tab::Threads => self.picture.per_thread.len(),
             Tab::Ranks => self.picture.processes.len(),
             Tab::Events => self.events.len(),
+            Tab::CallPaths => 0, // a text
         };
         let wanted = self.filter.to_lowercase();
         let is_wanted =
@@ -247,15 +301,23 @@ impl App {
     }
 
     fn step(&mut self, by: isize) {
-        let tabs = Tab::ALL.len() as isize;
-        let next = (self.tab as isize + by).rem_euclid(tabs);
-        self.go(Tab::ALL[next as usize]);
+        let tabs = self.tabs();
+        let at = tabs.iter().position(|t| *t == self.tab).unwrap_or(0);
+        let next = (at as isize + by).rem_euclid(tabs.len() as isize);
+        self.go(tabs[next as usize]);
     }
 
     fn sort(&mut self, by: isize) {
-        let columns = tabs::columns(self.tab, &self.picture).len() as isize;
+        let columns = tabs::columns(self.tab, &self.picture);
         let order = &mut self.orders[self.tab as usize];
-        order.column = (order.column as isize + by).rem_euclid(columns) as usize;
+        let is_there = |at: usize| self.over.is_none() || columns[at].name() != tabs::MINUTE;
+        loop {
+            let next = (order.column as isize + by).rem_euclid(columns.len() as isize);
+            order.column = next as usize;
+            if is_there(order.column) {
+                break;
+            }
+        }
         order.reversed = false;
         self.arrange();
     }
@@ -276,8 +338,29 @@ impl App {
         }
         match self.typing {
             Some(typing) => self.type_in(typing, key.code),
-            None => self.press(key.code),
+            None => match self.read(key.code) {
+                true => None,
+                false => self.press(key.code),
+            },
         }
+    }
+
+    /// Whether a key was for a text that is read.
+    fn read(&mut self, code: KeyCode) -> bool {
+        let Some(reader) = self.reader() else {
+            return false;
+        };
+        if reader.key(code) {
+            return true;
+        }
+        let is_back = matches!(code, KeyCode::Char('q') | KeyCode::Esc);
+        let is_open = self.over.as_ref().is_some_and(|over| over.open.is_some());
+        // As less has it, q ends the text.
+        if let Some(over) = self.over.as_mut().filter(|_| is_back) {
+            over.open = None;
+        }
+        let is_help = matches!(code, KeyCode::Char('?' | 'h') | KeyCode::F(1));
+        is_open && !is_help
     }
 
     fn press(&mut self, code: KeyCode) -> Option<Wish> {
@@ -303,7 +386,7 @@ impl App {
             KeyCode::Tab | KeyCode::Right => self.step(1),
             KeyCode::BackTab | KeyCode::Left => self.step(-1),
             KeyCode::Char(digit @ '1'..='4') => {
-                self.go(Tab::ALL[digit as usize - '1' as usize]);
+                self.go(self.tabs()[digit as usize - '1' as usize]);
             }
             KeyCode::Down | KeyCode::Char('j') => self.select(self.selected + 1),
             KeyCode::Up | KeyCode::Char('k') => self.select(self.selected.saturating_sub(1)),
@@ -318,12 +401,18 @@ impl App {
                 order.reversed = !order.reversed;
                 self.arrange();
             }
+            KeyCode::Enter if self.over.is_some() => {
+                let at = self.shown.get(self.selected).copied();
+                return at.and_then(|at| self.region_at(at)).map(Wish::Open);
+            }
             KeyCode::Enter => {
                 self.details = !self.details || self.tab != Tab::Regions;
                 self.tab = Tab::Regions;
                 self.arrange();
             }
             KeyCode::Char('/') => self.typing = Some(Typing::Filter),
+            // What is over doesn't change.
+            _ if self.over.is_some() => {}
             KeyCode::Char('v') => self.typing = Some(Typing::Events),
             KeyCode::Char(' ') => {
                 self.frozen = !self.frozen;
@@ -338,6 +427,16 @@ impl App {
             _ => {}
         }
         None
+    }
+
+    /// Number of the region that a row is about: of a thread the one with most of its time.
+    fn region_at(&self, at: usize) -> Option<u32> {
+        let site = match self.tab {
+            Tab::Regions => Some(self.picture.regions[at].site),
+            Tab::Threads => self.picture.per_thread[at].mostly,
+            Tab::Ranks | Tab::Events | Tab::CallPaths => None,
+        };
+        site.map(|(_, id)| id)
     }
 
     fn switch(&mut self) -> Option<Wish> {
