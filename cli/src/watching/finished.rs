@@ -44,7 +44,7 @@ fn row(region: &Region, wall_s: f64) -> Row {
         entered: region.executions,
         xus: region.xus,
         rate_per_s: ratio(more as f64, wall_s),
-        share: region.of_available,
+        share: region.share,
         wait_share: ratio(region.wait_s, region.time_s),
         runtime_share: ratio(region.runtime_s, region.time_s),
         imbalance: region.spread.imbalance,

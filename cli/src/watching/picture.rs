@@ -20,10 +20,10 @@ impl Picture {
             format!(" · shares of {} on record", seconds(s))
         });
         format!(
-            "{} · {} · {:.1} s{base}{lost}",
+            "{} · {} · {}{base}{lost}",
             processes.join(", "),
             several(self.threads as u64, "thread"),
-            self.seconds
+            seconds(self.seconds)
         )
     }
 

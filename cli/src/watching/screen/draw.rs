@@ -150,6 +150,7 @@ fn rows(frame: &mut Frame<'_>, app: &App, history: &History, area: Rect) -> usiz
     }
     if app.shown.is_empty() {
         let nothing = match app.filter.is_empty() {
+            true if app.over.is_some() => "nothing on record",
             true => "nothing yet",
             false => "nothing with this text; Esc shows all",
         };
@@ -203,8 +204,12 @@ fn last_line(app: &mut App, left_out: usize, width: usize) -> Line<'static> {
     if let Some(damaged) = app.picture.damaged.first() {
         return Line::styled(front(damaged, width), Style::new().fg(Color::Red));
     }
+    let is_open = app.over.as_ref().is_some_and(|over| over.open.is_some());
     if let Some(reader) = app.reader() {
-        let keys = "q back  ? help  / find  n next";
+        let keys = match is_open {
+            true => "q back  ? help  / find  n next",
+            false => "q quit  ? help  / find  n next",
+        };
         let text = match reader.is_typing() {
             true => reader.state(),
             false => format!("{keys}  {}", reader.state()),

@@ -47,10 +47,7 @@ const LAST: Entry = ("q, Esc", "quit; the program goes on");
 /// Keys of a finished run.
 const FINISHED: [Entry; 3] = [
     ("1-4, Tab", "regions, threads, call paths, events"),
-    (
-        "Enter",
-        "read about the region: its lines, units, threads; of a thread about its largest",
-    ),
+    ("Enter", "read about the region: its lines, units, threads"),
     ("q, Esc", "leave the text, or quit"),
 ];
 

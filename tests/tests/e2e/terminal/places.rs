@@ -19,9 +19,10 @@ template <class T> struct Solver {
     }
 };
 }}
-int main() {
+int main(int argc, char **) {
     using linear::algebra::Solver;
-    long s = Solver<std::vector<std::map<std::string, std::vector<double>>>>::iterate(1000);
+    long n = argc > 1 ? 10000000 : 1000;
+    long s = Solver<std::vector<std::map<std::string, std::vector<double>>>>::iterate(n);
     s += Solver<std::map<std::string, std::vector<std::string>>>::iterate(1000);
     std::printf("%ld\n", s);
 }
@@ -36,7 +37,8 @@ fn other_tables_keep_them_too() {
     let folder = program.folder.path();
     let record = |name: &str, threads: usize| {
         let out = folder.join(name);
-        table::record(&program.path, &[], threads, &out, &["--events", "none"]).ok("record");
+        let options = ["--events", "none", "--throttle", "1"];
+        table::record(&program.path, &["many"], threads, &out, &options).ok("record");
     };
     record("one", 1);
     record("two", 2);
@@ -54,7 +56,7 @@ fn other_tables_keep_them_too() {
         let mut shown = command::with_threads(2);
         shown.current_dir(folder).args(*view);
         let said = process::run(shown.env("COLUMNS", columns.to_string()));
-        if said.errors().contains("there are no samples") {
+        if said.errors().contains("cannot tell lines") {
             continue;
         }
         let text = match view[0] {
