@@ -65,9 +65,11 @@ fn a_finished_run_is_looked_through() {
         screen.type_in("/longest");
         screen.press("Enter");
         screen.wait_for("units", |s| s.to_lowercase().contains("longest"));
-        screen.type_in("/sum += i % 7");
+        screen.type_in("/omp parallel");
         screen.press("Enter");
-        screen.wait_for("the source", |s| s.contains("i % 7;") && !s.contains("7_"));
+        screen.wait_for("the source", |s| {
+            s.contains("#pragma omp parallel") && !s.contains("parallel_")
+        });
         screen.type_in("g");
         screen.wait("loop program.c:6");
         screen.type_in("q");
