@@ -1,9 +1,9 @@
 //! What is shown, as cells and text.
 
 use super::{Picture, Row};
-use crate::output;
+use crate::output::{self, Stream};
 use ompfuse_fuse::names::readable;
-use ompfuse_report::view::table::Column;
+use ompfuse_report::view::table::{Column, wrap};
 use ompfuse_report::words::place;
 use ompfuse_report::words::units::{count, percent, seconds, several};
 use std::collections::BTreeMap;
@@ -93,7 +93,11 @@ impl Picture {
             _ => format!("never: {}\n", never.join(", ")),
         };
         let damaged: String = self.damaged.iter().map(|d| format!("{d}\n")).collect();
-        format!("{}\n{table}{never}{damaged}", self.title())
+        let title = match Stream::Output.width() {
+            Some(width) => wrap(&self.title(), width, "  "),
+            None => self.title() + "\n",
+        };
+        format!("{title}{table}{never}{damaged}")
     }
 }
 
