@@ -82,11 +82,10 @@ fn of_file(
 }
 
 fn frame_name(name: AddressName) -> FrameName {
-    let (function, offset) = name.function.unzip();
     let (file, line) = name.source.map(|s| (s.file, s.line)).unzip();
     FrameName {
-        function,
-        offset,
+        function: name.function,
+        offset: name.offset,
         file,
         line,
     }

@@ -238,9 +238,14 @@ pub(crate) fn mute(is_mute: bool) {
     MUTE.store(is_mute, Ordering::Relaxed);
 }
 
+/// Whether nobody is to write on the terminal.
+pub(crate) fn is_mute() -> bool {
+    MUTE.load(Ordering::Relaxed)
+}
+
 /// One line on standard error: what goes wrong, what is lost.
 pub(crate) fn note(message: impl std::fmt::Display) {
-    if !MUTE.load(Ordering::Relaxed) {
+    if !is_mute() {
         say(message);
     }
 }

@@ -29,9 +29,10 @@ pub(crate) struct Whole {
     tell: Option<Box<Tell>>,
 }
 
-/// A bar for one piece of work, with the time that is left, if standard error is a terminal.
+/// A bar for one piece of work, with the time that is left, if standard error is a terminal and no screen is on it.
 pub(crate) fn whole(what: &'static str) -> Whole {
-    let bar = std::io::stderr().is_terminal().then(|| {
+    let is_seen = std::io::stderr().is_terminal() && !crate::output::is_mute();
+    let bar = is_seen.then(|| {
         SHOWN.fetch_add(1, Ordering::Relaxed);
         let bar = ProgressBar::new(STEPS);
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left")

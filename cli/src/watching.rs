@@ -1,6 +1,7 @@
 //! What a recorded program does at the moment, read from the files that its threads map: nobody is stopped or asked.
 
 mod changing;
+mod finished;
 mod history;
 mod metrics;
 mod picture;
@@ -9,7 +10,7 @@ mod screen;
 mod serve;
 
 pub(crate) use rows::{Part, Process, Row, ThreadRow};
-pub(crate) use screen::show;
+pub(crate) use screen::{Finished, browse, show};
 pub(crate) use serve::serve;
 
 use crate::output::note;

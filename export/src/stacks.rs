@@ -1,5 +1,6 @@
 //! Frames of samples, as all formats with stacks name them: the functions that a thread was in, each with its line.
 
+use ompfuse_fuse::names::is_unnamed;
 use ompfuse_fuse::samples::{SampledPlace, SampledPlaces, Share, Stack};
 use ompfuse_report::words::is_beginning;
 use std::collections::HashMap;
@@ -113,6 +114,10 @@ fn frame(place: &SampledPlace) -> Frame {
     let unnamed = || Frame::bracketed(object.unwrap_or("unknown")).name;
     Frame {
         name: match &place.function {
+            Some(begin) if is_unnamed(begin) => match object {
+                Some(object) => format!("{object}:{begin}"),
+                None => begin.clone(),
+            },
             Some(name) => name.replace('\n', " "),
             None => unnamed(),
         },
@@ -156,6 +161,7 @@ mod tests {
                 place(Some("main"), None),
                 inlined,
                 place(None, Some("/lib/libx.so")),
+                place(Some("0x1f0"), Some("/lib/libx.so")),
             ],
             objects: vec![],
             ..SampledPlaces::default()
@@ -192,6 +198,8 @@ mod tests {
             texts(Share::Work, &[Some(2), None, Some(99)], false),
             ["[callers not known]", "main", "[unknown]", "[unknown]"]
         );
+        let unnamed = texts(Share::Work, &[Some(2), Some(5)], true);
+        assert_eq!(unnamed, ["main", "libx.so:0x1f0"]);
         let runtime = texts(Share::Runtime, &[], true);
         assert_eq!(runtime, ["[OpenMP runtime or waiting]"]);
     }

@@ -76,6 +76,18 @@ pub fn without_arguments(name: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// What a function without name is called that begins at this link-time address.
+#[must_use]
+pub fn unnamed(begin: u64) -> String {
+    format!("{begin:#x}")
+}
+
+/// Whether a function is called so: an address is no name in another build.
+#[must_use]
+pub fn is_unnamed(name: &str) -> bool {
+    name.starts_with("0x")
+}
+
 /// A text with `<…>` for template arguments, the innermost first, until it has at most so many characters or none are left. It stays as it
 /// is if its angles aren't pairs (`operator<`).
 ///

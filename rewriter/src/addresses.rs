@@ -9,13 +9,16 @@ use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use ompfuse_format::site::{Frame, Source};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What is known of an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressName {
-    /// The function's symbol, as the file has it, and how many bytes behind its begin the address is.
-    pub function: Option<(String, u64)>,
+    /// The function's symbol, as the file has it.
+    pub function: Option<String>,
+    /// How many bytes behind the function's begin the address is, by symbols, or else by unwind information.
+    pub offset: Option<u64>,
     /// Where in the source the call is; of inlined functions the outermost one's.
     pub source: Option<Source>,
 }
@@ -35,14 +38,17 @@ pub fn names(bytes: &[u8], files: DebugFiles<'_>, addresses: &[u64]) -> Vec<Addr
     let functions = symbols(bytes, files, SymbolKind::Text);
     let sections = AllSections::read(bytes, files);
     let lines = Lines::read(&sections);
+    let unwound = Unwound::read(bytes);
     let name = |&address: &u64| {
         // The call is right before.
         let call = address.wrapping_sub(1);
         let function = covering(&functions, call);
         let frames = lines.frames(call);
         let outermost = frames.last();
+        let begin = function.map_or_else(|| unwound.begin(call), |f| Some(f.begin));
         AddressName {
-            function: function.map(|f| (f.name.to_owned(), address - f.begin)),
+            function: function.map(|f| f.name.to_owned()),
+            offset: begin.map(|begin| address - begin),
             source: outermost.and_then(|frame| frame.source.clone()),
         }
     };
@@ -83,10 +89,10 @@ pub fn places(bytes: &[u8], files: DebugFiles<'_>, offsets: &[u64]) -> Vec<CodeP
         };
         file.segments().find_map(at)
     };
-    let unwound = CallerRules::read(bytes);
+    let unwound = Unwound::read(bytes);
     let begin = |address: u64| {
         let Some(function) = covering(&functions, address) else {
-            return unwound.as_ref()?.begin(address);
+            return unwound.begin(address);
         };
         let whole = function.name.strip_suffix(".cold");
         let whole = whole.and_then(|whole| functions.iter().find(|f| f.name == whole));
@@ -144,6 +150,37 @@ pub fn variables(
         })
     };
     addresses.iter().map(name).collect()
+}
+
+/// What linkage tables' sections are called begins with this. They have unwind information, and are no functions.
+const LINKAGE: &str = ".plt";
+
+/// Where functions begin by unwind information.
+struct Unwound<'b> {
+    bytes: &'b [u8],
+    rules: Option<CallerRules>,
+    linkage: Vec<Range<u64>>,
+}
+
+impl<'b> Unwound<'b> {
+    fn read(bytes: &'b [u8]) -> Unwound<'b> {
+        let file = ElfFile64::<Endianness>::parse(bytes).ok();
+        let sections = file.iter().flat_map(|file| file.sections());
+        let linkage = sections.filter(|s| s.name().is_ok_and(|name| name.starts_with(LINKAGE)));
+        Unwound {
+            bytes,
+            rules: CallerRules::read(bytes),
+            linkage: linkage
+                .map(|s| s.address()..s.address().saturating_add(s.size()))
+                .collect(),
+        }
+    }
+
+    fn begin(&self, address: u64) -> Option<u64> {
+        let is_linkage = self.linkage.iter().any(|table| table.contains(&address));
+        let rules = self.rules.as_ref().filter(|_| !is_linkage)?;
+        rules.begin(self.bytes, address)
+    }
 }
 
 /// The symbols of a file's functions.

@@ -6,7 +6,7 @@
 
 use crate::image::Image;
 use crate::model::LinkVa;
-use crate::unwind::{Cfa, Frames, Row, Rule, row};
+use crate::unwind::{Cfa, Frames, Row, Rule, entry, row};
 use gimli::{BaseAddresses, EhFrame, LittleEndian, UnwindContext};
 use std::fmt;
 use std::ops::Range;
@@ -118,12 +118,12 @@ impl CallerRules {
 }
 
 impl CallerRules {
-    /// Where the function at a link-time address begins, as far as unwind information tells.
-    pub(crate) fn begin(&self, address: u64) -> Option<u64> {
-        let behind = self.entries.partition_point(|(begin, _)| *begin <= address);
-        self.entries
-            .get(behind.checked_sub(1)?)
-            .map(|(begin, _)| *begin)
+    /// Where the function at a link-time address begins, as far as unwind information tells. `bytes`: those of the same file.
+    pub(crate) fn begin(&self, bytes: &[u8], address: u64) -> Option<u64> {
+        let section = EhFrame::new(bytes.get(self.section.clone())?, LittleEndian);
+        let bases = BaseAddresses::default().set_eh_frame(self.va);
+        let fde = entry(&section, &bases, (self.va, &self.entries), address)?;
+        Some(fde.initial_address())
     }
 }
 

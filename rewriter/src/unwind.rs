@@ -10,8 +10,8 @@ pub(crate) use emit::{Function, debug_frame, eh_frame, eh_frame_len, table, tabl
 use crate::image::Image;
 use crate::model::LinkVa;
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, RegisterRule,
-    UnwindContext, UnwindSection,
+    BaseAddresses, CfaRule, EhFrame, EhFrameOffset, EndianSlice, FrameDescriptionEntry,
+    LittleEndian, RegisterRule, UnwindContext, UnwindSection,
 };
 use object::elf::PT_GNU_EH_FRAME;
 
@@ -130,13 +130,23 @@ pub(crate) fn row<'d>(
     at: u64,
     context: &mut UnwindContext<usize>,
 ) -> Option<Row> {
+    let fde = entry(section, bases, (va, entries), at)?;
+    let row = fde.unwind_info_for_address(section, bases, context, at);
+    read_row(row.ok()?, section)
+}
+
+/// The function at an address. `va`, `entries`: as in [`Frames`].
+pub(crate) fn entry<'d>(
+    section: &EhFrame<EndianSlice<'d, LittleEndian>>,
+    bases: &BaseAddresses,
+    (va, entries): (u64, &[(u64, u64)]),
+    at: u64,
+) -> Option<FrameDescriptionEntry<EndianSlice<'d, LittleEndian>>> {
     let next = entries.partition_point(|(start, _)| *start <= at);
     let (_, fde) = *entries.get(next.checked_sub(1)?)?;
     let offset = usize::try_from(fde.checked_sub(va)?).ok()?;
     let fde = section.fde_from_offset(bases, EhFrameOffset(offset), EhFrame::cie_from_offset);
-    let fde = fde.ok().filter(|f| f.contains(at))?;
-    let row = fde.unwind_info_for_address(section, bases, context, at);
-    read_row(row.ok()?, section)
+    fde.ok().filter(|f| f.contains(at))
 }
 
 /// The table of `.eh_frame_hdr`: address of `.eh_frame`, and its entries.

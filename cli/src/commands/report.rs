@@ -1,5 +1,6 @@
 //! `ompfuse report`.
 
+mod browse;
 mod detail;
 mod series;
 
@@ -60,6 +61,11 @@ pub(crate) struct Args {
     /// `mesh::refine`, `0x4011a6`. Text only: --html shows the same on selection.
     #[arg(long, value_name = "REGION", conflicts_with_all = ["suggest_filter", "output", "weak", "interval", "html"])]
     region: Option<detail::Wanted>,
+    /// Look at the report on the whole screen: regions, each with its lines, units and threads; threads; call paths; events
+    ///
+    /// Keys are those of `watch`, and in texts those of less; `?` lists them.
+    #[arg(long, conflicts_with_all = ["suggest_filter", "output", "weak", "interval", "html", "region", "lines", "format"])]
+    browse: bool,
     /// Show the hottest lines of each region, and of the code outside of regions, by samples
     ///
     /// SELECTOR chooses regions, as for --select. No line is shown with fewer than ten samples. Of several runs the first one's are shown.
@@ -199,6 +205,13 @@ pub(super) fn run(args: &Args) -> Result<()> {
         });
     }
     args.report.page.check()?;
+    let has_screen = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if args.browse && !has_screen {
+        return Err(Usage(
+            "--browse needs a terminal; without it the report is printed".to_owned(),
+        )
+        .into());
+    }
     let first = or_newest(args.inputs.first().map(PathBuf::as_path))?;
     let inputs = match &args.inputs[..] {
         [] => std::slice::from_ref(&first),
@@ -211,6 +224,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         |input: &PathBuf| load::first_run(input).is_some_and(|run| load::has_samples_only(&run));
     // What else is asked for needs records, and is refused where these are read.
     let is_plain = !args.report.page.is_wanted()
+        && !args.browse
         && args.interval.is_none()
         && args.region.is_none()
         && args.suggest_filter.is_none();
@@ -222,6 +236,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
     let is_series = inputs.iter().any(|p| load::series::is_series(p));
     let is_several = inputs.len() > 1 || is_series;
+    if is_several && args.browse {
+        return Err(Usage("--browse is about one run, several are given".to_owned()).into());
+    }
     if is_several && args.suggest_filter.is_none() {
         return series::series(inputs, args);
     }
@@ -386,6 +403,9 @@ fn print(report: &Report, args: &Args, input: Option<&Path>) -> Result<()> {
         return args
             .pager
             .print(&detail::text(report, wanted, input, options)?);
+    }
+    if args.browse {
+        return browse::browse(report, input, how.options(Some(Stream::Output)));
     }
     if how.page.is_wanted() {
         return how.page.write(report, input);

@@ -97,7 +97,8 @@ pub(crate) struct RecordingArgs {
     pub(super) sample: Option<u32>,
     /// Record fewer instances where probes cost more than this percentage of the time, and count the others
     ///
-    /// Which instances are left out depends on times, so runs have fewer units in common.
+    /// Which instances are left out depends on times, so runs have fewer units in common. What is left out is still timed, so probes of
+    /// very short ones take more than that: `record` and `report` say it, and --skip or --filter spare them.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) throttle: Option<u32>,
     /// Record no task, range or wait that is shorter than this (`500ns`, `20us`, `1ms`), and count them

@@ -11,7 +11,7 @@ use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{AUDIT_LIBRARY, RunModule};
 use ompfuse_format::samples::ENDING;
 use ompfuse_fuse::RunFiles;
-use ompfuse_fuse::names::readable;
+use ompfuse_fuse::names::{self, readable};
 use ompfuse_fuse::samples::{Code, Collected, PLACES_FILE, SampledPlace, SampledPlaces, maker};
 use ompfuse_rewriter::addresses::{self, CodePlace};
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,7 +145,9 @@ fn sampled(place: CodePlace, unnamed: &SampledPlace) -> SampledPlace {
     let outer = place.frames.last().and_then(|f| f.function.as_deref());
     let source = inner.and_then(|f| f.source.as_ref());
     SampledPlace {
-        function: function.map(readable),
+        function: function
+            .map(readable)
+            .or_else(|| place.begin.map(names::unnamed)),
         inlined_into: symbol.or(outer).filter(|_| is_inlined).map(readable),
         file: source.map(|s| s.file.clone()),
         line: source.map(|s| s.line),

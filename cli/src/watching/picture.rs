@@ -1,8 +1,10 @@
 //! What is shown, as cells and text.
 
 use super::{Picture, Row};
-use crate::output;
-use ompfuse_report::view::table::Column;
+use crate::output::{self, Stream};
+use ompfuse_fuse::names::readable;
+use ompfuse_report::view::table::{Column, wrap};
+use ompfuse_report::words::place;
 use ompfuse_report::words::units::{count, percent, seconds, several};
 use std::collections::BTreeMap;
 
@@ -18,10 +20,10 @@ impl Picture {
             format!(" · shares of {} on record", seconds(s))
         });
         format!(
-            "{} · {} · {:.1} s{base}{lost}",
+            "{} · {} · {}{base}{lost}",
             processes.join(", "),
             several(self.threads as u64, "thread"),
-            self.seconds
+            seconds(self.seconds)
         )
     }
 
@@ -91,7 +93,11 @@ impl Picture {
             _ => format!("never: {}\n", never.join(", ")),
         };
         let damaged: String = self.damaged.iter().map(|d| format!("{d}\n")).collect();
-        format!("{}\n{table}{never}{damaged}", self.title())
+        let title = match Stream::Output.width() {
+            Some(width) => wrap(&self.title(), width, "  "),
+            None => self.title() + "\n",
+        };
+        format!("{title}{table}{never}{damaged}")
     }
 }
 
@@ -107,13 +113,11 @@ impl Row {
 
     pub(super) fn location(&self) -> String {
         let place = match (&self.source, &self.function, self.address) {
-            (Some(source), ..) => {
-                let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-                format!("{file}:{}", source.line)
+            (None, Some(function), None) => readable(function).into_owned(),
+            (source, function, address) => {
+                let address = address.map_or_else(|| "?".to_owned(), |a| a.to_string());
+                place(source.as_ref(), function.as_deref(), &address)
             }
-            (None, Some(function), _) => function.clone(),
-            (None, None, Some(address)) => address.to_string(),
-            (None, None, None) => "?".to_owned(),
         };
         match &self.among {
             Some(process) => format!("{process}: {place}"),

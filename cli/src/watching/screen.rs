@@ -4,15 +4,17 @@ mod app;
 mod detail;
 mod draw;
 mod help;
+mod reader;
 mod tabs;
 
 use super::history::History;
 use super::{Picture, Sample, Watching};
 use crate::output;
 use anyhow::{Context, Result};
-use app::{App, Wish};
+use app::{App, Over, Wish};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use reader::Reader;
 use std::time::{Duration, Instant};
 
 /// Shows what goes on until the user has seen enough, or nothing is recorded any more. The last picture, since the begin, and
@@ -30,6 +32,72 @@ pub(crate) fn show(
     let ended = ended?;
     watching.look_back();
     Ok((watching.picture(None), ended))
+}
+
+/// A finished run.
+pub(crate) struct Finished<'a> {
+    /// The command.
+    pub(crate) title: String,
+    /// Its rows.
+    pub(crate) picture: Picture,
+    /// The text about a region, by number, for lines of this width.
+    pub(crate) region: &'a dyn Fn(u32, usize) -> String,
+    /// Likewise the tree of call paths.
+    pub(crate) paths: &'a dyn Fn(usize) -> String,
+}
+
+/// Shows a finished run until the user has seen enough.
+pub(crate) fn browse(finished: Finished<'_>) -> Result<()> {
+    let mut terminal = ratatui::try_init().context("cannot prepare the terminal")?;
+    output::mute(true);
+    let ended = turn(&mut terminal, finished);
+    output::mute(false);
+    ratatui::restore();
+    ended
+}
+
+fn turn(terminal: &mut DefaultTerminal, finished: Finished<'_>) -> Result<()> {
+    let Finished {
+        title,
+        picture,
+        region,
+        paths,
+    } = finished;
+    let mut width = 0;
+    let over = Over {
+        title,
+        paths: Reader::default(),
+        open: None,
+    };
+    let mut app = App::finished(picture, over);
+    let history = History::default();
+    loop {
+        let size = terminal.size().context("cannot ask the terminal")?;
+        if let Some(over) = app.over.as_mut().filter(|_| width != size.width) {
+            width = size.width;
+            over.paths.replace(&paths(width.into()));
+            if let Some((id, reader)) = &mut over.open {
+                reader.replace(&region(*id, width.into()));
+            }
+        }
+        let draw = terminal.draw(|frame| draw::draw(frame, &mut app, &history));
+        draw.context("cannot write to the terminal")?;
+        let wish = match event::read().context("cannot read from the terminal")? {
+            Event::Key(key) if key.kind == KeyEventKind::Press => app.key(key),
+            _ => None,
+        };
+        match (wish, &mut app.over) {
+            (Some(Wish::Quit), _) => return Ok(()),
+            (Some(Wish::Open(id)), Some(over)) => {
+                over.open = Some((id, Reader::new("reading the units")));
+                let draw = terminal.draw(|frame| draw::draw(frame, &mut app, &history));
+                draw.context("cannot write to the terminal")?;
+                let text = region(id, width.into());
+                app.opened(&text);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// What was looked at, and when.
@@ -119,6 +187,6 @@ fn change(watching: &Watching, wish: &Wish) -> Result<String> {
                 false => "recording goes on".to_owned(),
             })
         }
-        Wish::Quit | Wish::Look => Ok(String::new()),
+        Wish::Quit | Wish::Look | Wish::Open(_) => Ok(String::new()),
     }
 }

@@ -63,7 +63,7 @@ pub struct FrameName {
     /// The function's symbol, as the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Bytes from the function's begin.
+    /// Bytes from the function's begin, which is known of some without symbol, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// Source file of the call.

@@ -1,5 +1,6 @@
 //! Samples of a region by function, in a form that adds up.
 
+use ompfuse_fuse::names::is_unnamed;
 use ompfuse_fuse::samples::{SampledSum, SampledSums};
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ impl FunctionSamples {
         for sum in sampled.regions.iter().filter(meant) {
             found.work += sum.work;
             for (place, samples) in &sum.functions {
-                if let Some(name) = &place.function {
+                if let Some(name) = place.function.as_ref().filter(|f| !is_unnamed(f)) {
                     *found.by_name.entry(name.clone()).or_default() += samples;
                 }
             }

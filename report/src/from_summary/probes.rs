@@ -13,32 +13,40 @@ pub const WORTH_SAYING: f64 = 0.1;
 
 /// What the probes of one interval cost in the run that the times are from, in picoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Price {
+pub struct Price {
     /// Of one that is on record.
-    pub(crate) recorded: u64,
+    pub recorded: u64,
     /// Of one that is left out: it reads the clock, and writes nothing.
     left_out: u64,
     /// Most of it is reading counters.
-    by_counters: bool,
+    pub by_counters: bool,
 }
 
 /// An interval begins and ends with a boundary.
 const BOUNDARIES: u64 = 2;
 
 impl Price {
+    /// Of an interval that costs so much, a boundary with counters, and a reading of the clock.
+    pub fn new(all: u64, boundary: u64, clock: u64) -> Price {
+        let (boundaries, clock) = (BOUNDARIES * boundary, BOUNDARIES * clock);
+        Price {
+            recorded: all,
+            left_out: all.saturating_sub(boundaries) / 2 + clock,
+            by_counters: boundaries.saturating_sub(clock) > all / 2,
+        }
+    }
+
+    /// Whether leaving an interval out saves much of what it costs.
+    pub fn saves(self) -> bool {
+        3 * self.left_out < 2 * self.recorded
+    }
+
     /// The lowest that a process of the first run has measured: whatever came between made others higher. `None`: nobody has.
     pub(crate) fn of(summary: &Summary) -> Option<Price> {
         let processes = &summary.runs.first()?.processes;
         let of_process = |p: &ProcessInfo| {
-            let boundaries = BOUNDARIES * p.boundary_ps?;
             let interval = p.interval?;
-            let clock = BOUNDARIES * interval.clock;
-            let others = interval.all.saturating_sub(boundaries);
-            Some(Price {
-                recorded: interval.all,
-                left_out: others / 2 + clock,
-                by_counters: boundaries.saturating_sub(clock) > interval.all / 2,
-            })
+            Some(Price::new(interval.all, p.boundary_ps?, interval.clock))
         };
         processes
             .iter()
@@ -47,7 +55,7 @@ impl Price {
     }
 
     /// Nanoseconds of so many intervals on record, and so many others.
-    pub(crate) fn ns(self, recorded: u64, left_out: u64) -> u64 {
+    pub fn ns(self, recorded: u64, left_out: u64) -> u64 {
         let ps = u128::from(recorded) * u128::from(self.recorded)
             + u128::from(left_out) * u128::from(self.left_out);
         u64::try_from(ps / 1000).unwrap_or(u64::MAX)
@@ -143,14 +151,13 @@ fn fewer(summary: &Summary, price: Price, site: u32) -> Option<FewerProbes> {
     let is_short = (summary.regions.iter())
         .any(|r| r.site == Some(site) && r.construct.is_some_and(|c| c.is_xu() || c.is_wait()));
     let is_fork = at.construct.is_some_and(Construct::is_fork);
-    let saves = 3 * price.left_out < 2 * price.recorded;
     Some(match at.address {
         _ if price.by_counters => FewerProbes::NoEvents,
         // Without a combined region its parallel region would be gone.
-        Some(_) if !is_fork && (is_throttled || !is_short || !saves) => FewerProbes::Skip {
+        Some(_) if !is_fork && (is_throttled || !is_short || !price.saves()) => FewerProbes::Skip {
             region: word(summary, at),
         },
-        _ if is_throttled => return None,
+        _ if is_throttled || !price.saves() => return None,
         _ => FewerProbes::Throttle { percent: 5 },
     })
 }

@@ -22,7 +22,7 @@ pub struct ContextCall {
     pub function: Option<String>,
     /// Name of that function in the source: C++ and Fortran names demangled, without parameters. Null if `function` is null.
     pub function_demangled: Option<String>,
-    /// Bytes from the function's begin to `address`; null if `function` is null.
+    /// Bytes from the function's begin to `address`; null if it isn't known where that is.
     pub offset: Option<u64>,
     /// Source file of the call; null without debug information.
     pub source: Option<String>,

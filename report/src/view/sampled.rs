@@ -6,6 +6,7 @@ use super::paint::{self, Paint};
 use super::table::{self, Column, wrap};
 use super::text::TextOptions;
 use crate::sampled::{LEAST, SampledLine, SampledRegion, SampledReport};
+use crate::words::in_sentence;
 use crate::words::uneven::{meant, mostly_asleep, noun, reason};
 use crate::words::units::{count, percent, seconds, several};
 use ompfuse_format::Construct;
@@ -224,7 +225,7 @@ fn name(region: &SampledRegion) -> String {
         }
     }
     match &region.function {
-        Some(function) => format!("{name} ({function})"),
+        Some(function) => format!("{name} ({})", in_sentence(function)),
         None => name,
     }
 }

@@ -107,6 +107,13 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     })
 }
 
+/// The tree of call paths, lines ending in a line feed. `None`: there are none.
+pub fn call_paths(report: &Report, options: TextOptions) -> Option<String> {
+    let width = paint::width(options.width);
+    let merged = lines::merged(report);
+    paths::paths(&merged.report, TextOptions { width, ..options })
+}
+
 /// What ends the text: losses and other shortcomings, and the legend.
 fn last(report: &Report, options: TextOptions) -> String {
     let shows_legend = options.show.has(Section::Legend);

@@ -9,6 +9,7 @@ pub(crate) use conditions::condition;
 pub(crate) use lone::{lone, only_in};
 
 use super::estimates::{NOTHING, visible};
+use super::in_sentence;
 use super::units::{count, factor, percent, seconds};
 use crate::compare::cause::{Main, main_change};
 use crate::compare::diff::Lone;
@@ -315,7 +316,7 @@ pub(crate) fn most(diff: &Diff) -> Option<String> {
     let what = format!(
         "the {} at {}",
         kind_in_sentence(kind(&pair.b)),
-        pair_place(pair)
+        in_sentence(&pair_place(pair))
     );
     let by = match pair.headline().filter(|c| c.change.is_some()) {
         Some(change) if is_told(change) => {
@@ -345,7 +346,7 @@ pub(super) fn region(key: &RegionKey) -> String {
     format!(
         "the {} at {}",
         kind_in_sentence(key.construct.name()),
-        place(key)
+        in_sentence(&place(key))
     )
 }
 

@@ -1,6 +1,7 @@
 //! Where a region was called from, in a few words.
 
 use crate::model::{ContextCall, ContextCut};
+use ompfuse_fuse::names::unnamed;
 
 /// Most functions that are named.
 const MOST: usize = 5;
@@ -114,13 +115,22 @@ pub fn is_beginning(function: Option<&str>, file: &str) -> bool {
     BEGINNINGS.contains(&name) || is_c_library
 }
 
-/// The function; without one the place in the file: never an address alone.
+/// The function; without one the place in the file, behind the function's begin where that is known: never an address alone.
 fn function(call: &ContextCall) -> String {
     match (&call.function_demangled, &call.file) {
         (Some(function), _) => function.clone(),
         (None, Some(file)) => {
             let address = call.address.trim_start_matches("0x");
-            format!("{}+0x{address}", file_name(file))
+            let number = u64::from_str_radix(address, 16).ok();
+            let begin = number
+                .zip(call.offset)
+                .and_then(|(a, o)| Some((a.checked_sub(o)?, o)));
+            match begin {
+                Some((begin, offset)) => {
+                    format!("{}:{}+{offset:#x}", file_name(file), unnamed(begin))
+                }
+                None => format!("{}+0x{address}", file_name(file)),
+            }
         }
         (None, None) => format!("code in no file at {}", call.address),
     }

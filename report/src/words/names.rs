@@ -3,7 +3,15 @@
 use crate::model::{Region, Report};
 use ompfuse_format::Construct;
 use ompfuse_format::site::Source;
-use ompfuse_fuse::names::readable;
+use ompfuse_fuse::names::{narrowed, readable};
+
+/// Characters of a name or place in a sentence, where template arguments can be left out.
+const WIDEST: usize = 60;
+
+/// A name or place where it is a part of a sentence.
+pub(crate) fn in_sentence(text: &str) -> String {
+    narrowed(text, WIDEST).into_owned()
+}
 
 /// What a place is.
 pub(crate) fn what(
@@ -13,7 +21,7 @@ pub(crate) fn what(
 ) -> String {
     let mut text = construct.map_or("region", Construct::name).to_owned();
     if let Some(function) = function {
-        text += &format!(" in {}", readable(function));
+        text += &format!(" in {}", in_sentence(&readable(function)));
     }
     if let Some(source) = source {
         let file = source.file.rsplit('/').next().unwrap_or(&source.file);
@@ -59,7 +67,8 @@ pub(crate) fn location(region: &Region) -> String {
     }
 }
 
-pub(crate) fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String {
+/// A place by its source line, or else its function, and `name`, which is its address.
+pub fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String {
     match (source, function) {
         (Some(source), _) => {
             let file = source.file.rsplit('/').next().unwrap_or(&source.file);

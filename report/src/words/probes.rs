@@ -21,15 +21,28 @@ pub fn command(report: &Report, remedy: &FewerProbes) -> String {
     format!("ompfuse record {option} -- {words}")
 }
 
+/// Why `--throttle` can't keep what it allows.
+pub const STILL_TIMED: &str = "what --throttle leaves out is still timed";
+
 /// What the probes took of the run. `has_command`: one follows.
-pub(crate) fn took(probes: &ProbeTime, at: &MostProbes, has_command: bool) -> String {
+/// `is_throttled`: instances were left out for it.
+pub(crate) fn took(
+    probes: &ProbeTime,
+    at: &MostProbes,
+    has_command: bool,
+    is_throttled: bool,
+) -> String {
+    let still = match is_throttled {
+        true => format!(", and {STILL_TIMED}"),
+        false => String::new(),
+    };
     let then = match has_command {
         true => ". To record with fewer probes:",
         false => "",
     };
     format!(
-        "the probes took about {} of the processor time ({}, estimated), most of it at: {}. The times below include \
-             it{then}",
+        "the probes took about {} of the processor time ({}, estimated), most of it at: {}. The times below \
+             include it{still}{then}",
         percent(probes.share),
         seconds(probes.estimated_s),
         most(at),

@@ -1,7 +1,7 @@
 //! What is said of single regions.
 
-use super::location;
 use super::units::{count, seconds};
+use super::{in_sentence, location};
 use crate::model::{Doubt, InPart, Region};
 use ompfuse_format::site::SHARED_CODE;
 
@@ -36,7 +36,7 @@ pub(crate) fn in_part(region: &Region, part: &InPart) -> String {
     format!(
         "{} {}: {} of {} recorded ({}); the others took {}",
         part.kind.name(),
-        location(region),
+        in_sentence(&location(region)),
         count(part.recorded),
         count(part.executed),
         why.join(", "),

@@ -207,7 +207,8 @@ pub(crate) fn series_place(place: &SeriesPlace) -> String {
         Some(construct) => construct.name(),
         None => "region",
     };
-    format!("{construct} at {}", series_location(place))
+    let place = names::in_sentence(&series_location(place));
+    format!("{construct} at {place}")
 }
 
 /// A construct's place: `solve.c:61`.

@@ -213,7 +213,7 @@ fn busiest(report: &Report, account: &Account) -> String {
     most.map_or(String::new(), |region| {
         format!(
             "; the most work is in {}: {} ({})",
-            words::location(region),
+            words::in_sentence(&words::location(region)),
             percent(region.work_s / all_s),
             seconds(region.work_s)
         )

@@ -1,7 +1,9 @@
 //! Programs without symbols whose functions have little unwind information, as flang's: what calls lead to, and what is
 //! handed to the runtime, is found all the same. objdump's calls in the program with symbols are the oracle.
 
-use ompfuse_tests::{command, compile, each, few, objdump, process, repository, tools};
+use ompfuse_tests::{
+    command, compile, each, few, objdump, process, repository, skip, table, tools,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -81,4 +83,57 @@ fn certain_functions_are_found() {
         assert!(with.len() > 5, "{compiler}: {with:?}");
         assert_eq!(with, without, "{compiler}");
     }
+}
+
+const HOT: &str = r#"
+#include <stdio.h>
+__attribute__((noinline)) double work(long n) {
+    volatile double s = 0;
+    for (long i = 0; i < n; i++) s += i;
+    return s;
+}
+__attribute__((noinline)) double outer(long n) {
+    double all = 0;
+#pragma omp parallel for reduction(+ : all)
+    for (long i = 0; i < n; i++) all += work(200000);
+    return all;
+}
+int main(void) { printf("%g\n", outer(2000)); }
+"#;
+
+/// Without symbols functions are told by where they begin, which unwind information tells; nm, before, is the oracle.
+#[test]
+fn functions_are_told_by_their_begin() {
+    let Some(program) = compile::compile(HOT, "gcc -O1 -fopenmp") else {
+        return;
+    };
+    let nm = process::run(Command::new("nm").arg(&program.path))
+        .ok("nm")
+        .text();
+    let begin = |name: &str| {
+        let line = nm.lines().find(|l| l.ends_with(&format!(" {name}")));
+        let address = line.and_then(|l| l.split(' ').next()).expect("an address");
+        format!("0x{}", address.trim_start_matches('0'))
+    };
+    process::run(Command::new("strip").arg(&program.path)).ok("strip");
+    let out = program.folder.path().join("out");
+    table::record(&program.path, &[], 2, &out, &["--events", "none"]).ok("record");
+    let report = command::report(&out);
+    let mut regions = report["regions"].as_array().expect("a list").iter();
+    let parallel = regions.find(|r| r["construct"] == "parallel");
+    let id = parallel.expect("a parallel region")["id"].to_string();
+    let out = out.to_str().expect("letters");
+    let text = command::ok(["report", out, "--region", &id]).text();
+    let caller = format!("program:{}+0x", begin("outer"));
+    assert!(text.contains(&caller), "{caller}: {text}");
+    let lines = command::run(["report", out, "--lines", "--format", "json"]);
+    if lines.errors().contains("there are no samples") {
+        return skip("the kernel gives no samples here");
+    }
+    let lines: Value = serde_json::from_str(&lines.ok("lines").text()).expect("JSON");
+    let work = begin("work");
+    let named = |line: &Value| line["function"] == work.as_str();
+    let mut regions = lines["regions"].as_array().expect("a list").iter();
+    let is_told = regions.any(|r| r["lines"].as_array().is_some_and(|l| l.iter().any(named)));
+    assert!(is_told, "{work}: {lines}");
 }

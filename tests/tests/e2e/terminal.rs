@@ -1,6 +1,7 @@
-//! What people see at a terminal: the report's options, the pager, questions, `watch` on the whole screen, `doctor` and `cache`.
+//! What people see at a terminal: the report's options, the pager, questions, `watch` and `report --browse` on the whole screen, `doctor` and `cache`.
 
 mod asked;
+mod browse;
 mod cache;
 mod doctor;
 mod names;

@@ -1,5 +1,9 @@
 //! The state of the screen, and what keys do to it.
 
+mod over;
+
+pub(super) use over::Over;
+
 use super::super::{Part, Picture, Row};
 use super::tabs::{self, EventRow, Key, Tab};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -10,6 +14,8 @@ pub(super) enum Wish {
     Quit,
     /// A new picture at once.
     Look,
+    /// The text about a region of a finished run.
+    Open(u32),
     /// A region off or on.
     Switch {
         row: Box<Row>,
@@ -52,7 +58,9 @@ pub(super) struct App {
     pub(super) counted: String,
     pub(super) is_held: bool,
     pub(super) tab: Tab,
-    orders: [Order; 4],
+    orders: [Order; 5],
+    /// Of a finished run: nothing changes.
+    pub(super) over: Option<Over>,
     pub(super) filter: String,
     pub(super) typing: Option<Typing>,
     /// What is typed as a list of events.
@@ -86,7 +94,8 @@ impl App {
             counted,
             is_held,
             tab: Tab::Regions,
-            orders: [by(0), by(0), by(0), by(1)],
+            orders: [by(0), by(0), by(0), by(1), by(0)],
+            over: None,
             filter: String::new(),
             typing: None,
             typed: String::new(),
@@ -159,7 +168,7 @@ impl App {
             Tab::Regions => Id::Region(self.picture.regions[at].site),
             Tab::Threads => Id::Thread(self.picture.per_thread[at].number),
             Tab::Ranks => Id::Process(self.picture.processes[at].pid),
-            Tab::Events => Id::Event(self.events[at].name.clone()),
+            Tab::Events | Tab::CallPaths => Id::Event(self.events[at].name.clone()),
         }
     }
 
@@ -190,7 +199,9 @@ impl App {
                 let row = &self.picture.processes[at];
                 format!("{} {}", row.pid, row.folder.display())
             }
-            Tab::Events => format!("{} {}", self.events[at].name, self.events[at].mostly),
+            Tab::Events | Tab::CallPaths => {
+                format!("{} {}", self.events[at].name, self.events[at].mostly)
+            }
         }
     }
 
@@ -202,7 +213,7 @@ impl App {
                 tabs::key_of_thread(&self.picture.per_thread[at], column, &self.mostly(at))
             }
             Tab::Ranks => tabs::key_of_process(&self.picture.processes[at], column),
-            Tab::Events => tabs::key_of_event(&self.events[at], column),
+            Tab::Events | Tab::CallPaths => tabs::key_of_event(&self.events[at], column),
         }
     }
 
@@ -213,6 +224,7 @@ impl App {
             Tab::Threads => self.picture.per_thread.len(),
             Tab::Ranks => self.picture.processes.len(),
             Tab::Events => self.events.len(),
+            Tab::CallPaths => 0, // a text
         };
         let wanted = self.filter.to_lowercase();
         let is_wanted =
@@ -247,15 +259,23 @@ impl App {
     }
 
     fn step(&mut self, by: isize) {
-        let tabs = Tab::ALL.len() as isize;
-        let next = (self.tab as isize + by).rem_euclid(tabs);
-        self.go(Tab::ALL[next as usize]);
+        let tabs = self.tabs();
+        let at = tabs.iter().position(|t| *t == self.tab).unwrap_or(0);
+        let next = (at as isize + by).rem_euclid(tabs.len() as isize);
+        self.go(tabs[next as usize]);
     }
 
     fn sort(&mut self, by: isize) {
-        let columns = tabs::columns(self.tab, &self.picture).len() as isize;
+        let columns = tabs::columns(self.tab, &self.picture);
         let order = &mut self.orders[self.tab as usize];
-        order.column = (order.column as isize + by).rem_euclid(columns) as usize;
+        let is_there = |at: usize| self.over.is_none() || columns[at].name() != tabs::MINUTE;
+        loop {
+            let next = (order.column as isize + by).rem_euclid(columns.len() as isize);
+            order.column = next as usize;
+            if is_there(order.column) {
+                break;
+            }
+        }
         order.reversed = false;
         self.arrange();
     }
@@ -276,7 +296,10 @@ impl App {
         }
         match self.typing {
             Some(typing) => self.type_in(typing, key.code),
-            None => self.press(key.code),
+            None => match self.read(key.code) {
+                true => None,
+                false => self.press(key.code),
+            },
         }
     }
 
@@ -303,7 +326,7 @@ impl App {
             KeyCode::Tab | KeyCode::Right => self.step(1),
             KeyCode::BackTab | KeyCode::Left => self.step(-1),
             KeyCode::Char(digit @ '1'..='4') => {
-                self.go(Tab::ALL[digit as usize - '1' as usize]);
+                self.go(self.tabs()[digit as usize - '1' as usize]);
             }
             KeyCode::Down | KeyCode::Char('j') => self.select(self.selected + 1),
             KeyCode::Up | KeyCode::Char('k') => self.select(self.selected.saturating_sub(1)),
@@ -318,12 +341,18 @@ impl App {
                 order.reversed = !order.reversed;
                 self.arrange();
             }
+            KeyCode::Enter if self.over.is_some() => {
+                let at = self.shown.get(self.selected).copied();
+                return at.and_then(|at| self.region_at(at)).map(Wish::Open);
+            }
             KeyCode::Enter => {
                 self.details = !self.details || self.tab != Tab::Regions;
                 self.tab = Tab::Regions;
                 self.arrange();
             }
             KeyCode::Char('/') => self.typing = Some(Typing::Filter),
+            // What is over doesn't change.
+            _ if self.over.is_some() => {}
             KeyCode::Char('v') => self.typing = Some(Typing::Events),
             KeyCode::Char(' ') => {
                 self.frozen = !self.frozen;

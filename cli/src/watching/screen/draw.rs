@@ -4,7 +4,7 @@ use super::super::history::History;
 use super::app::{App, Typing};
 use super::tabs::{self, Tab};
 use super::{detail, help};
-use ompfuse_report::view::table::{self, front};
+use ompfuse_report::view::table::{self, Column, front};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -40,19 +40,29 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, history: &History) {
     let width = usize::from(title.width);
     frame.render_widget(Line::styled(front(&head(app), width), BOLD), title);
     frame.render_widget(tab_line(app, width), tabs);
-    let left_out = rows(frame, app, history, table);
+    let left_out = match app.reader() {
+        Some(reader) => {
+            reader.page = usize::from(table.height);
+            frame.render_widget(Text::from(reader.shown(width)), table);
+            0
+        }
+        None => rows(frame, app, history, table),
+    };
     if let Some(row) = app.detailed_row() {
         let lines = detail::lines(row, &app.parts, history, width);
         frame.render_widget(Text::from(lines), panel);
     }
     frame.render_widget(last_line(app, left_out, width), last);
     if app.help {
-        help(frame);
+        help(frame, app);
     }
 }
 
 /// The whole: processes, threads, time, what is paused.
 fn head(app: &App) -> String {
+    if let Some(over) = &app.over {
+        return format!("{}{}", over.title, app.picture.title());
+    }
     let about = match app.is_total() {
         true => "since the begin",
         false => "since the last picture",
@@ -70,15 +80,18 @@ fn head(app: &App) -> String {
 /// The tabs, and the events that are counted.
 fn tab_line(app: &App, width: usize) -> Line<'static> {
     let mut spans = Vec::new();
-    for (number, tab) in (1..).zip(Tab::ALL) {
+    for (number, tab) in (1..).zip(app.tabs()) {
         let name = format!(" {number} {} ", tab.name());
-        spans.push(match tab == app.tab {
+        spans.push(match *tab == app.tab {
             true => Span::styled(name, SELECTED),
             false => Span::raw(name),
         });
     }
     let used: usize = spans.iter().map(Span::width).sum();
-    let counted = format!("  counting {}", app.counted);
+    let counted = match app.over {
+        Some(_) => String::new(),
+        None => format!("  counting {}", app.counted),
+    };
     spans.push(Span::styled(
         front(&counted, width.saturating_sub(used)),
         DIM,
@@ -89,7 +102,7 @@ fn tab_line(app: &App, width: usize) -> Line<'static> {
 /// The table; how many events had no room.
 fn rows(frame: &mut Frame<'_>, app: &App, history: &History, area: Rect) -> usize {
     let width = usize::from(area.width);
-    let columns = tabs::columns(app.tab, &app.picture);
+    let mut columns = tabs::columns(app.tab, &app.picture);
     let (events, never) = app.picture.events();
     let minute = width.saturating_sub(OTHERS).clamp(SHORT, LONG);
     let threads = |pid: u32| -> Vec<u32> {
@@ -110,15 +123,21 @@ fn rows(frame: &mut Frame<'_>, app: &App, history: &History, area: Rect) -> usiz
             let row = &app.picture.processes[at];
             tabs::process(row, &threads(row.pid), history, minute)
         }
-        Tab::Events => tabs::event(&app.events[at], history, minute),
+        Tab::Events | Tab::CallPaths => tabs::event(&app.events[at], history, minute),
     });
-    let cells: Vec<Vec<String>> = cells.collect();
+    let mut cells: Vec<Vec<String>> = cells.collect();
+    let order = app.order();
+    let sorted = columns.get(order.column).map(Column::name);
+    // Nobody has looked at what is over, minute by minute.
+    let last = columns.iter().position(|c| c.name() == tabs::MINUTE);
+    if let Some(at) = last.filter(|_| app.over.is_some()) {
+        columns.remove(at);
+        cells.iter_mut().for_each(|row| drop(row.remove(at)));
+    }
     let plain = |_: usize, cell: &str| cell.to_owned();
     let fitted = table::fitted(&columns, cells, Some(width), &plain, &|head| {
         head.to_owned()
     });
-    let order = app.order();
-    let sorted = columns.get(order.column).map(|c| c.name());
     let mut lines: Vec<Line<'_>> = Vec::new();
     for (number, line) in fitted.text.lines().enumerate() {
         lines.push(match number {
@@ -131,6 +150,7 @@ fn rows(frame: &mut Frame<'_>, app: &App, history: &History, area: Rect) -> usiz
     }
     if app.shown.is_empty() {
         let nothing = match app.filter.is_empty() {
+            true if app.over.is_some() => "nothing on record",
             true => "nothing yet",
             false => "nothing with this text; Esc shows all",
         };
@@ -162,7 +182,7 @@ fn heads(line: &str, sorted: Option<&str>, reversed: bool) -> Line<'static> {
 }
 
 /// What is typed or said, or which keys there are.
-fn last_line(app: &App, left_out: usize, width: usize) -> Line<'static> {
+fn last_line(app: &mut App, left_out: usize, width: usize) -> Line<'static> {
     let typed = |what: &str, text: &str| Line::from(front(&format!("{what}{text}_"), width));
     match app.typing {
         Some(Typing::Filter) => return typed("/", &app.filter),
@@ -184,19 +204,37 @@ fn last_line(app: &App, left_out: usize, width: usize) -> Line<'static> {
     if let Some(damaged) = app.picture.damaged.first() {
         return Line::styled(front(damaged, width), Style::new().fg(Color::Red));
     }
+    let is_open = app.over.as_ref().is_some_and(|over| over.open.is_some());
+    if let Some(reader) = app.reader() {
+        let keys = match is_open {
+            true => "q back  ? help  / find  n next",
+            false => "q quit  ? help  / find  n next",
+        };
+        let text = match reader.is_typing() {
+            true => reader.state(),
+            false => format!("{keys}  {}", reader.state()),
+        };
+        return Line::styled(front(&text, width), DIM);
+    }
     let mut parts = vec!["q quit  ? help".to_owned()];
     let hidden = app.shown.len().saturating_sub(app.page);
     parts.extend((hidden > 0).then(|| format!("{} rows", app.shown.len())));
     parts.extend((left_out > 0).then(|| format!("{left_out} more events: 4")));
     parts.extend((!app.filter.is_empty()).then(|| format!("only with \"{}\"", app.filter)));
-    parts.push("/ filter  <> sort  e off/on  p pause".to_owned());
+    let keys = match app.over {
+        Some(_) => "/ filter  <> sort  Enter opens",
+        None => "/ filter  <> sort  e off/on  p pause",
+    };
+    parts.push(keys.to_owned());
     Line::styled(front(&parts.join("  "), width), DIM)
 }
 
 /// The help in the middle of the screen.
-fn help(frame: &mut Frame<'_>) {
-    let columns = help::COLUMNS.iter();
-    let all: Vec<&(&str, &str)> = help::KEYS.iter().chain(columns).collect();
+fn help(frame: &mut Frame<'_>, app: &App) {
+    let all = match app.over {
+        Some(_) => help::finished(),
+        None => help::live(),
+    };
     let lines: Vec<Line<'_>> = all
         .iter()
         .map(|(name, about)| {
@@ -217,7 +255,7 @@ fn help(frame: &mut Frame<'_>) {
         height,
     };
     frame.render_widget(Clear, middle);
-    let block = Block::bordered().title(" ompfuse watch: any key goes back ");
+    let block = Block::bordered().title(" any key goes back ");
     frame.render_widget(Paragraph::new(lines).block(block), middle);
 }
 

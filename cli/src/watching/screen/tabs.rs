@@ -14,10 +14,13 @@ pub(super) enum Tab {
     Threads,
     Ranks,
     Events,
+    CallPaths,
 }
 
 impl Tab {
-    pub(super) const ALL: [Tab; 4] = [Tab::Regions, Tab::Threads, Tab::Ranks, Tab::Events];
+    /// Those of a program that is being recorded, and of a finished run.
+    pub(super) const LIVE: [Tab; 4] = [Tab::Regions, Tab::Threads, Tab::Ranks, Tab::Events];
+    pub(super) const FINISHED: [Tab; 4] = [Tab::Regions, Tab::Threads, Tab::CallPaths, Tab::Events];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -25,6 +28,7 @@ impl Tab {
             Tab::Threads => "Threads",
             Tab::Ranks => "Ranks",
             Tab::Events => "Events",
+            Tab::CallPaths => "Call paths",
         }
     }
 }
@@ -128,6 +132,7 @@ pub(super) fn columns<'a>(tab: Tab, picture: &'a Picture) -> Vec<Column<'a>> {
             Column::right("share"),
             Column::left("mostly in").keeps_place(14),
         ],
+        Tab::CallPaths => Vec::new(), // a text
     }
 }
 

@@ -121,7 +121,7 @@ impl View {
         let rows: Vec<Vec<String>> = rows.collect();
         let columns = [
             Column::left("program").keeps_front(14),
-            Column::right("A"),
+            Column::right("A").leaves(2),
             Column::right("B"),
             Column::right("change"),
             Column::left("").leaves(1),
@@ -170,7 +170,7 @@ impl View {
             Column::right("A"),
             Column::right("B"),
             Column::right("of B").leaves(2),
-            Column::left("region"),
+            Column::left("region").leaves(1),
             Column::left("location").keeps_place(14),
             Column::left("why").leaves(1).keeps_front(24),
         ];
@@ -249,7 +249,7 @@ impl View {
                 text += &self.wrapped(&format!(
                     "{share}{} {} ({})",
                     key.construct.name(),
-                    words::compare_place(key),
+                    words::in_sentence(&words::compare_place(key)),
                     words::lone(one),
                 ));
             }

@@ -5,7 +5,7 @@ use crate::model::Report;
 use crate::view::html::rows::{self, Caller};
 use crate::view::table::{Column, wrap};
 use crate::words::units::{count, seconds};
-use crate::words::{kind, location};
+use crate::words::{in_sentence, kind, location};
 
 /// Callers that are listed of a region.
 const MOST: usize = 6;
@@ -24,7 +24,12 @@ pub(super) fn callers(report: &Report, options: TextOptions) -> Option<String> {
         let Some(of) = callers.get(&region.id) else {
             continue;
         };
-        let head = format!("#{} {}, {}", region.id, kind(region), location(region));
+        let head = format!(
+            "#{} {}, {}",
+            region.id,
+            kind(region),
+            in_sentence(&location(region))
+        );
         text.push_str(&wrap(&head, options.width, "  "));
         text.push_str(&table(of, MOST, options));
     }

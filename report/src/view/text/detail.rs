@@ -43,7 +43,8 @@ pub fn rows_by(report: &Report, by: super::By) -> Vec<Region> {
 
 /// A region's name in messages: its number, construct and place.
 pub fn name(region: &Region) -> String {
-    format!("#{} {} {}", region.id, kind(region), location(region))
+    let place = words::in_sentence(&location(region));
+    format!("#{} {} {place}", region.id, kind(region))
 }
 
 /// The text about the region with this number, lines ending in a line feed. `None`: there is no such region.
@@ -102,7 +103,7 @@ fn head(row: &Row<'_>, options: TextOptions) -> String {
         .function_demangled
         .as_ref()
         .or(region.function.as_ref());
-    facts.extend(function.map(|f| format!("function {f}")));
+    facts.extend(function.map(|f| format!("function {}", words::in_sentence(f))));
     facts.extend(region.detail.clone());
     let source = region.source.as_ref();
     facts.extend(source.map(|s| format!("{}:{}", s.file, s.line)));

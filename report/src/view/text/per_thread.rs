@@ -113,7 +113,7 @@ fn one(region: &Region, sum: &Times, many: bool, options: TextOptions) -> Option
     }));
     rows.push(last);
     let title = format!("#{} {}, {}", region.id, kind(region), location(region));
-    let mut text = paint.bold(&crate::view::table::front(&title, options.width));
+    let mut text = paint.bold(&crate::view::table::place(&title, options.width));
     text.push('\n');
     text.push_str(&laid_out(&columns, rows, options));
     if threads.len() > THREADS {

@@ -14,7 +14,9 @@ pub(super) fn probes(report: &Report, options: TextOptions) -> Option<String> {
         return None;
     }
     let remedy = probes.remedy.as_ref();
-    let told = words::took(probes, most, remedy.is_some());
+    let parts = report.regions.iter().flat_map(|r| &r.in_part);
+    let is_throttled = parts.into_iter().any(|part| part.throttled);
+    let told = words::took(probes, most, remedy.is_some(), is_throttled);
     let paint = Paint { on: options.colour };
     let told = paint.warn(wrap(&told, options.width, "").trim_end());
     // The command is one line, whatever its length: it is to be copied.

@@ -4,7 +4,7 @@ use super::{Paint, TextOptions, titled};
 use crate::model::{Property, Report};
 use crate::view::table::wrap;
 use crate::words::units::{percent, seconds};
-use crate::words::{location, property};
+use crate::words::{in_sentence, location, property};
 use std::collections::BTreeMap;
 
 /// Share of the available time from which on a property is shown.
@@ -22,8 +22,11 @@ pub(super) fn properties(report: &Report, options: TextOptions) -> Option<String
     if worth.is_empty() {
         return None;
     }
-    let places: BTreeMap<u32, String> =
-        report.regions.iter().map(|r| (r.id, location(r))).collect();
+    let places: BTreeMap<u32, String> = report
+        .regions
+        .iter()
+        .map(|r| (r.id, in_sentence(&location(r))))
+        .collect();
     let mut text = titled(
         "Performance properties",
         "shares of the available time; those below 1 % are left out",

@@ -113,8 +113,8 @@ pub(super) fn in_part(report: &Report, options: TextOptions) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    let mut text =
-        paint.warn("recorded in part; times and counts below are only of what was recorded:");
+    let about = "recorded in part; times and counts below are only of what was recorded:";
+    let mut text = paint.warn(wrap(about, options.width, "  ").trim_end());
     text.push('\n');
     for (region, part) in parts.iter().take(IN_PART) {
         let line = format!("- {}", words::in_part(region, part));

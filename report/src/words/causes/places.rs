@@ -1,16 +1,8 @@
 //! Where a loss is.
 
 use crate::model::{Cause, Loss, Region, Report};
-use crate::words::{kind, location};
-use ompfuse_fuse::names::{narrowed, readable};
-
-/// Characters of a place in a sentence, where template arguments can be left out.
-const WIDEST: usize = 60;
-
-/// A region's place where it is a part of a sentence.
-fn in_sentence(region: &Region) -> String {
-    narrowed(&location(region), WIDEST).into_owned()
-}
+use crate::words::{in_sentence, kind, location};
+use ompfuse_fuse::names::readable;
 
 /// The parallel region or other place that a loss is at.
 pub(crate) fn loss_place(report: &Report, loss: &Loss) -> Option<String> {
@@ -20,9 +12,7 @@ pub(crate) fn loss_place(report: &Report, loss: &Loss) -> Option<String> {
         // Without a source line the cause's own place tells more.
         Some(region) if region.source.is_none() => match names_place(&loss.cause) {
             true => None,
-            false => {
-                (region.function.as_deref()).map(|f| narrowed(&readable(f), WIDEST).into_owned())
-            }
+            false => (region.function.as_deref()).map(|f| in_sentence(&readable(f))),
         },
         _ => Some(place(report, id)),
     }
@@ -82,11 +72,11 @@ fn names_place(cause: &Cause) -> bool {
 
 pub(super) fn place(report: &Report, id: u32) -> String {
     let region = report.regions.iter().find(|r| r.id == id);
-    region.map_or_else(|| format!("#{id}"), in_sentence)
+    region.map_or_else(|| format!("#{id}"), |r| in_sentence(&location(r)))
 }
 
 pub(super) fn named(report: &Report, id: u32) -> String {
     let region = report.regions.iter().find(|r| r.id == id);
-    let of = |r| format!("{} at {}", kind(r), in_sentence(r));
+    let of = |r: &Region| format!("{} at {}", kind(r), in_sentence(&location(r)));
     region.map_or_else(|| format!("#{id}"), of)
 }

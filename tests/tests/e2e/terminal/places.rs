@@ -19,13 +19,66 @@ template <class T> struct Solver {
     }
 };
 }}
-int main() {
+int main(int argc, char **) {
     using linear::algebra::Solver;
-    long s = Solver<std::vector<std::map<std::string, std::vector<double>>>>::iterate(1000);
+    long n = argc > 1 ? 10000000 : 1000;
+    long s = Solver<std::vector<std::map<std::string, std::vector<double>>>>::iterate(n);
     s += Solver<std::map<std::string, std::vector<std::string>>>::iterate(1000);
     std::printf("%ld\n", s);
 }
 "#;
+
+/// Every other view that has places, at three widths: no line is too long, no name is told in full, no place lost its line.
+#[test]
+fn other_tables_keep_them_too() {
+    let Some(program) = compile::compile(SOURCE, "g++ -O2 -g -fopenmp") else {
+        return;
+    };
+    let folder = program.folder.path();
+    let record = |name: &str, threads: usize| {
+        let out = folder.join(name);
+        let options = ["--events", "none", "--throttle", "1"];
+        table::record(&program.path, &["many"], threads, &out, &options).ok("record");
+    };
+    record("one", 1);
+    record("two", 2);
+    record("other", 2);
+    let first = command::report(folder.join("two"))["regions"][0]["id"].to_string();
+    let views: [&[&str]; 6] = [
+        &["report", "two", "--show", "all"],
+        &["report", "two", "--region", &first],
+        &["report", "two", "--lines"],
+        &["report", "one", "two"],
+        &["diff", "two", "other"],
+        &["scan", "program"],
+    ];
+    for (view, columns) in views.iter().flat_map(|v| [40, 80, 120].map(|c| (v, c))) {
+        let mut shown = command::with_threads(2);
+        shown.current_dir(folder).args(*view);
+        let said = process::run(shown.env("COLUMNS", columns.to_string()));
+        if said.errors().contains("cannot tell lines") {
+            continue;
+        }
+        let text = match view[0] {
+            "diff" => said.text(), // its status tells the difference
+            _ => said.ok(&view.join(" ")).text(),
+        };
+        let case = format!("{columns} {view:?}: {text}");
+        assert!(!text.contains("char_traits"), "{case}");
+        assert!(text.contains("cc:") || view.contains(&"--lines"), "{case}");
+        // A command to copy is one line, and so is a long word.
+        let lines = text.lines().filter(|l| !l.contains("ompfuse "));
+        let longest = lines.max_by_key(|l| l.chars().count()).unwrap_or_default();
+        let is_word = longest.trim().split(' ').count() == 1;
+        assert!(
+            widest(longest) <= columns || is_word,
+            "{longest:?} in {case}"
+        );
+        for words in ["…rial code", "…onstructs", "… left out"] {
+            assert!(!text.contains(words), "{words} in {case}");
+        }
+    }
+}
 
 /// The line of the construct, with the file's name.
 fn line() -> String {

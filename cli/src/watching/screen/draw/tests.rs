@@ -64,7 +64,7 @@ fn press(app: &mut App, keys: &str) {
 #[test]
 fn a_picture_without_regions_is_drawn() {
     let text = shown(&mut app(picture(0, &[])), 100, 6);
-    let title = "3 threads · 1.5 s · 2 records lost since the last picture";
+    let title = "3 threads · 1.50 s · 2 records lost since the last picture";
     assert!(text.contains(title), "{text}");
     assert!(text.contains("share") && text.contains("q quit"), "{text}");
     assert!(text.contains("nothing yet"), "{text}");
