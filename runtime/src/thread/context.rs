@@ -1,6 +1,9 @@
-//! Calling contexts: the chain of return addresses where a region is forked. A thread finds a chain that it has met by its hash; a new one is written once, after the files that its addresses are in.
+//! Calling contexts: the chain of return addresses where a region is forked, and of Python frames behind them. A thread finds a chain that it has met by its hash; a new one is written once, after the files that its addresses are in.
+
+mod interpreted;
 
 use super::{Thread, sums};
+use crate::python;
 use crate::syscall;
 use crate::unwind::{self, Caller, Chain, Rules};
 use core::cell::Cell;
@@ -21,6 +24,8 @@ const CHAINS: usize = 1024;
 const SITES: usize = 64;
 /// Files that a thread has told of. The first ones are told again where there are more.
 const OBJECTS: usize = 128;
+/// Python functions, likewise.
+const FUNCTIONS: usize = 512;
 
 /// What a thread knows of contexts. Zeros are valid: nothing.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub(super) struct Contexts {
     sites: [Cell<SiteContext>; SITES],
     objects: [Cell<usize>; OBJECTS],
     told: Cell<usize>,
+    functions: [Cell<u64>; FUNCTIONS],
+    told_functions: Cell<usize>,
     /// Number of the last context.
     last: Cell<u64>,
     generation: Cell<u32>,
@@ -52,12 +59,16 @@ struct SiteContext {
 /// Records contexts from now on, so deep at most.
 pub(crate) fn switch_on(depth: u32) {
     if depth > 0 && unwind::prepare() {
+        python::look();
         DEPTH.store(depth.min(MAX_DEPTH as u32), Ordering::Relaxed);
     }
 }
 
 /// Other code may be where some was: chains mean something else.
 pub(crate) fn modules_have_come() {
+    if DEPTH.load(Ordering::Relaxed) > 0 {
+        python::look();
+    }
     GENERATION.fetch_add(1, Ordering::Release);
 }
 
@@ -86,13 +97,23 @@ impl Thread {
             return 0;
         };
         let depth = DEPTH.load(Ordering::Relaxed) as usize;
-        let chain = unwind::walk(&contexts.rules, self.stack.bounds(), caller, depth);
+        let stack = self.stack.bounds();
+        let frames = python::frames(stack, caller.sp);
+        let before = frames.map_or(0..0, |frames| frames.interpreter());
+        let mut chain = unwind::walk(&contexts.rules, stack, caller, depth, &before);
+        let frames = frames.filter(|_| interpreted::are_outside(&chain));
+        if let Some(frames) = frames {
+            interpreted::mix(&frames, &mut chain, depth);
+        }
         // SAFETY: less than CHAINS.
         let known = unsafe { contexts.chains.get_unchecked(chain.hash as usize % CHAINS) };
         // As in `unwind::Rules`: a signal handler may change the place.
         let mut context = known.number.get();
         compiler_fence(Ordering::SeqCst);
         if known.hash.get() != chain.hash {
+            if let Some(frames) = frames {
+                self.go_on(contexts, &frames, &mut chain, depth);
+            }
             context = self.learn_context(contexts, known, &chain);
         }
         // Sums' size is bounded, however often callers take turns: each context is told once.
@@ -234,30 +255,38 @@ impl Thread {
         }
         let (path, id) = (found.path(), unwind::build_id(&found));
         let object = Object {
+            language: None,
             begin: found.begin as u64,
             end: found.end as u64,
             bias: found.bias as u64,
             build_id: id.get(..id.len().min(MAX_BUILD_ID)).unwrap_or_default(),
             path: path.get(..path.len().min(MAX_PATH)).unwrap_or_default(),
         };
+        if self.write_object(&object) {
+            let told = contexts.told.get();
+            if let Some(place) = contexts.objects.get(told % OBJECTS) {
+                place.set(found.begin);
+            }
+            contexts.told.set(told.wrapping_add(1));
+        }
+    }
+
+    /// Writes what an address is in; false if that isn't tried.
+    fn write_object(&self, object: &Object<'_>) -> bool {
         let len = Object::len_of(object.build_id.len(), object.path.len());
         // A table of sums can't grow behind a stage that was written.
         if self.keeps_sums_only() && !self.buffer.has_room(len) {
-            return;
+            return false;
         }
         let Some(out) = self.buffer.room(len) else {
-            return;
+            return false;
         };
-        context::encode_object(&object, |at, word| {
+        context::encode_object(object, |at, word| {
             // SAFETY: the encoder writes as many words as the buffer gives.
             unsafe { out.add(at).write(word) };
         });
         let _ = self.buffer.commit(out, len / 8); // a lost record is counted
-        let told = contexts.told.get();
-        if let Some(place) = contexts.objects.get(told % OBJECTS) {
-            place.set(found.begin);
-        }
-        contexts.told.set(told.wrapping_add(1));
+        true
     }
 
     #[cold]
