@@ -50,6 +50,9 @@ pub struct SampledWork {
     pub functions: Vec<SampledFunction>,
     /// Likewise the lines.
     pub lines: Vec<SampledLine>,
+    /// Of `work` what Python did to import modules, by stacks: those that aren't whole may hide some. Absent if there was none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub importing: u64,
     /// Its slow units against fast ones, where they are uneven. Of several sites that are one region those with most units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uneven: Option<Uneven>,
@@ -67,9 +70,11 @@ impl SampledWork {
             uncounted,
             functions,
             lines,
+            importing,
             uneven,
             asleep,
         } = more;
+        self.importing += importing;
         if let Some(asleep) = asleep {
             self.asleep.get_or_insert_default().absorb(asleep);
         }

@@ -2,6 +2,8 @@
 
 mod python;
 
+pub use python::caller as python_caller;
+
 use crate::model::{ContextCall, ContextCut, Language};
 use std::borrow::Cow;
 

@@ -5,6 +5,7 @@ use super::{Paint, Sort, TextOptions, laid_out, titled};
 use crate::model::{Class, Region, Report};
 use crate::view::html::rows::imbalance;
 use crate::view::table::{Column, front, wrap};
+use crate::words::python_caller;
 use crate::words::units::{self, count, percent, seconds};
 use crate::words::verdict::is_without_regions;
 use crate::words::{self, head, kind, location};
@@ -208,7 +209,10 @@ fn region_row(report: &Report, region: &Region) -> Vec<String> {
         percent(share),
         seconds(region.time_s),
         kind(region),
-        location(region),
+        match python_caller(report, region.id) {
+            Some(caller) => format!("{} from {caller}", location(region)),
+            None => location(region),
+        },
         count(region.executions),
         if region.xus > 0 {
             count(region.xus)

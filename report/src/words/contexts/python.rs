@@ -1,7 +1,7 @@
 //! Python functions on the way to a region.
 
-use super::{LEFT_OUT, Step, file_name};
-use crate::model::{ContextCall, Language};
+use super::{LEFT_OUT, Step, chain, file_name};
+use crate::model::{CallPath, ContextCall, Language, Report};
 use std::borrow::Cow;
 
 /// Most of them that are named.
@@ -31,6 +31,8 @@ pub(super) fn is_between(call: &ContextCall) -> bool {
 pub(super) fn function(call: &ContextCall) -> String {
     let file = file_name(call.file.as_deref().unwrap_or("?"));
     let function = call.function.as_deref().unwrap_or("?");
+    // What a function is defined in is at the same line.
+    let function = function.rsplit("<locals>.").next().unwrap_or(function);
     match call.line {
         Some(line) => format!("{file}:{line} {function}"),
         None => format!("{file}: {function}"),
@@ -39,12 +41,9 @@ pub(super) fn function(call: &ContextCall) -> String {
 
 /// The innermost calls from outside inwards, and the last one in the program's own files. `is_cut`: there are more outside.
 pub(super) fn telling<'s>(steps: &'s [Step<'_>], is_cut: bool) -> Vec<Cow<'s, str>> {
-    let is_own = |step: &Step<'_>| {
-        let file = step.file.unwrap_or_default();
-        !OF_OTHERS.iter().any(|part| file.contains(part))
-    };
     let mut first = steps.len().saturating_sub(MOST);
-    let own = steps.iter().rposition(is_own).filter(|&own| own < first);
+    let own = steps.iter().rposition(|step| is_own(step.file));
+    let own = own.filter(|&own| own < first);
     if own.is_some() {
         first += 1;
     }
@@ -64,6 +63,45 @@ pub(super) fn telling<'s>(steps: &'s [Step<'_>], is_cut: bool) -> Vec<Cow<'s, st
             .map(|s| Cow::Borrowed(s.text.as_str())),
     );
     shown
+}
+
+/// Whether the program's author has written it.
+fn is_own(file: Option<&str>) -> bool {
+    let file = file.unwrap_or_default();
+    !OF_OTHERS.iter().any(|part| file.contains(part))
+}
+
+/// The program's own line in Python that led to a region, with its function, and how many more there are: `train.py:31 fit and 2 more`. `None`:
+/// another program called it, or it isn't known.
+pub fn caller(report: &Report, region: u32) -> Option<String> {
+    let is_python = |call: &ContextCall| call.language == Some(Language::Python);
+    if !report.contexts.iter().any(is_python) {
+        return None;
+    }
+    let mut found: Vec<(String, f64)> = vec![];
+    for path in report.call_paths.iter() {
+        if path.region != Some(region) || path.inclusive_s <= 0.0 {
+            continue;
+        }
+        let above = |path: &&CallPath| report.call_paths.get(path.parent? as usize);
+        let mut around = std::iter::successors(Some(path), above);
+        let context = around.find_map(|path| path.context)?;
+        let (calls, _) = chain(&report.contexts, context)?;
+        let mut calls = calls.into_iter().filter(|c| is_python(c) && !is_between(c));
+        let innermost = calls.clone().next()?;
+        let own = calls.find(|call| is_own(call.file.as_deref()));
+        let text = function(own.unwrap_or(innermost));
+        match found.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, seconds)) => *seconds += path.inclusive_s,
+            None => found.push((text, path.inclusive_s)),
+        }
+    }
+    let most = found.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let (most, _) = most?;
+    Some(match found.len() {
+        1 => most.clone(),
+        n => format!("{most} and {} more", n - 1),
+    })
 }
 
 #[cfg(test)]
