@@ -100,10 +100,12 @@ fn importing(regions: &[SampledRegion]) -> Option<String> {
     let mut functions = outside.functions.iter();
     let import = functions.find(|f| f.function.as_deref() == Some(IMPORT))?;
     let share = import.total as f64 / outside.work.max(1) as f64;
-    Some(format!(
-        "at least {} of the work outside of constructs imports Python modules",
-        percent(share)
-    ))
+    (share >= MUCH).then(|| {
+        format!(
+            "at least {} of the work outside of constructs imports Python modules",
+            percent(share)
+        )
+    })
 }
 
 /// A library with threads of its own. `work`: samples of work.

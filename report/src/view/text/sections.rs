@@ -11,6 +11,7 @@ use crate::words::verdict::is_without_regions;
 use crate::words::{self, head, kind, location};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Problem;
+use ompfuse_fuse::names::readable;
 use std::collections::BTreeMap;
 
 /// Width of the bars that show shares.
@@ -194,6 +195,14 @@ pub(super) fn regions(
     Some(text)
 }
 
+/// A region's place; its function alone where no source line is known, since the caller's line tells more than an address.
+fn without_address(region: &Region) -> String {
+    match (&region.source, &region.function) {
+        (None, Some(function)) => readable(function).into_owned(),
+        _ => location(region),
+    }
+}
+
 /// What the columns say of a region.
 fn region_row(report: &Report, region: &Region) -> Vec<String> {
     let works = region.work_by_place();
@@ -210,7 +219,7 @@ fn region_row(report: &Report, region: &Region) -> Vec<String> {
         seconds(region.time_s),
         kind(region),
         match python_caller(report, region.id) {
-            Some(caller) => format!("{} from {caller}", location(region)),
+            Some(caller) => format!("{} from {caller}", without_address(region)),
             None => location(region),
         },
         count(region.executions),
