@@ -4,6 +4,7 @@ use crate::shares::reported;
 use ompfuse_tests::{command, compile, each, process, repository, tools};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -195,10 +196,10 @@ fn lines_of_python_are_named() {
                 !callers.is_empty() && callers.iter().all(is_line),
                 "{callers:?}"
             );
-            let text = command::ok(["report".as_ref(), out.as_os_str()]).text();
+            let text = command::ok([OsStr::new("report"), out.as_os_str()]).text();
             assert!(text.contains("from python_callers.py:"), "{text}");
             let page = folder.path().join("page.html");
-            let html = ["report".as_ref(), "--html".as_ref(), page.as_os_str()];
+            let html = [OsStr::new("report"), OsStr::new("--html"), page.as_os_str()];
             command::ok(html.into_iter().chain([out.as_os_str()]));
             let page = std::fs::read_to_string(page).expect("a page");
             assert!(page.contains("called from python_callers.py:"));

@@ -31,7 +31,7 @@ pub(super) fn mostly(behind: Option<&Behind>) -> Option<String> {
     let importing = importing.map(share).filter(|share| *share >= IMPORTING);
     if let Some(share) = importing {
         return Some(format!(
-            "at least {} of it to import Python modules",
+            "at least {} of its samples import Python modules",
             percent(share)
         ));
     }
