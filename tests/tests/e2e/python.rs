@@ -82,9 +82,9 @@ fn record(
 fn own(said: &str) -> BTreeMap<String, u64> {
     let line = |line: &str| {
         let (times, chain) = line.strip_prefix("call ")?.split_once(' ')?;
-        Some((chain.to_owned(), times.parse().ok()?))
+        Some((chain.to_owned(), times.parse::<u64>().ok()?))
     };
-    let mut all = BTreeMap::new();
+    let mut all: BTreeMap<String, u64> = BTreeMap::new();
     for (chain, times) in said.lines().filter_map(line) {
         *all.entry(chain).or_default() += times;
     }
@@ -204,5 +204,76 @@ fn lines_of_python_are_named() {
             let page = std::fs::read_to_string(page).expect("a page");
             assert!(page.contains("called from python_callers.py:"));
         }
+    }
+}
+
+/// A library by the name of one with threads of its own, whose functions have the names of that one's.
+const POOL: &str = "
+static volatile double sink;
+__attribute__((noinline)) static void spin(double seconds) {
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    do {
+        for (int i = 0; i < 1000; i++) sink += i;
+        clock_gettime(CLOCK_MONOTONIC, &b);
+    } while (b.tv_sec - a.tv_sec + (b.tv_nsec - a.tv_nsec) * 1e-9 < seconds);
+}
+__attribute__((noinline)) void *blas_thread_server(void *none) {
+    for (int i = 0; i < 100000000; i++) sink += i;
+    return none;
+}
+__attribute__((noinline)) void exec_blas(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, blas_thread_server, 0);
+    spin(0.4);
+    pthread_join(thread, 0);
+}
+";
+
+/// A program that calls no OpenMP runtime, but a library with threads of its own, is told of it.
+#[test]
+fn pools_of_threads_are_named() {
+    assert!(
+        tools::version("python3").is_some(),
+        "python3 is not installed"
+    );
+    let of = |compiler: &&str| {
+        let folder = tempfile::tempdir().expect("there is room for a library");
+        let source = format!("#include <pthread.h>\n#include <time.h>\n{POOL}");
+        let command = format!("{compiler} -O1 -shared -fPIC -pthread");
+        let path = compile::text(folder.path(), "libopenblas.so.0", &source, &command)?;
+        Some((folder, path))
+    };
+    for (compiler, (folder, library)) in each(["gcc"], of) {
+        let code = format!(
+            "import ctypes; ctypes.CDLL('{}').exec_blas()",
+            library.display()
+        );
+        let out = folder.path().join("out");
+        let mut record = command::with_threads(2);
+        record.args(["record", "--events", "none", "-o"]).arg(&out);
+        record.args(["--", "python3", "-c", &code]);
+        let said = process::run(&mut record);
+        let text = said.errors();
+        assert_eq!(said.status, 1, "{text}");
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for wanted in [
+            "OpenBLAS (libopenblas.so.0) has threads of its own, which are not recorded: ",
+            "its threads' wait for work; OPENBLAS_NUM_THREADS says how many threads",
+            "--functions lib:libopenblas.so.0:exec_blas -- python3",
+        ] {
+            assert!(flat.contains(wanted), "{compiler}: {text}");
+        }
+        // The file that starts the interpreter has no functions of interest.
+        assert!(!text.contains("--functions '*'"), "{text}");
+        let lines = command::json([
+            OsStr::new("report"),
+            OsStr::new("--lines"),
+            OsStr::new("--format=json"),
+            out.as_os_str(),
+        ]);
+        let pool = &lines["pools"][0];
+        assert!(pool["samples"].as_u64() >= Some(10), "{pool}");
+        assert!(pool["waits"].as_u64() >= Some(10), "{pool}");
     }
 }
