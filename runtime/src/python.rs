@@ -118,7 +118,7 @@ impl Frames {
     /// Where the interpreter's own code is: its frames are told by these.
     #[inline(always)]
     pub(crate) fn interpreter(&self) -> Range<u64> {
-        self.layout.file.clone()
+        self.layout.code.clone()
     }
 
     /// The frames, innermost first.

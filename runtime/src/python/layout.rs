@@ -55,8 +55,8 @@ pub(super) struct Layout {
     pub(super) main: unsafe extern "C" fn() -> *mut c_void,
     pub(super) head: unsafe extern "C" fn() -> *mut c_void,
     pub(super) is_finalizing: unsafe extern "C" fn() -> Truth,
-    /// The file that it is in: a program or a library.
-    pub(super) file: Range<u64>,
+    /// Its own code.
+    pub(super) code: Range<u64>,
     pub(super) code_type: usize,
     pub(super) text_type: usize,
     pub(super) bytes_type: usize,
@@ -201,7 +201,7 @@ pub(super) fn find() -> Option<Layout> {
     if this_thread == 0 || main == 0 || head == 0 {
         return None;
     }
-    let found = unwind::find(this_thread as u64)?;
+    let code = own_code(this_thread as u64)?;
     // SAFETY: the interpreter's functions of these types.
     let (this_thread, main, head, is_finalizing) = unsafe {
         (
@@ -216,7 +216,7 @@ pub(super) fn find() -> Option<Layout> {
         main,
         head,
         is_finalizing,
-        file: found.begin as u64..found.end as u64,
+        code,
         code_type,
         text_type,
         bytes_type,
@@ -235,6 +235,22 @@ pub(super) fn find() -> Option<Layout> {
         instructions: offsets.instructions,
         texts: offsets.texts,
     })
+}
+
+/// Where its code is: the file, if that is a library or program of this name. Others have more in them: then it is the function that executes
+/// Python's.
+fn own_code(function: u64) -> Option<Range<u64>> {
+    let found = unwind::find(function)?;
+    let name = found.path().rsplit(|&b| b == b'/').next()?;
+    if [&b"python"[..], b"libpython"]
+        .iter()
+        .any(|own| name.starts_with(own))
+    {
+        return Some(found.begin as u64..found.end as u64);
+    }
+    let begin = host::symbol(c"_PyEval_EvalFrameDefault");
+    let len = host::size(begin)?;
+    Some(begin as u64..(begin + len) as u64)
 }
 
 /// What the interpreter says of itself.

@@ -197,7 +197,7 @@ fn lines_of_python_are_named() {
                 "{callers:?}"
             );
             let text = command::ok([OsStr::new("report"), out.as_os_str()]).text();
-            assert!(text.contains("from python_callers.py:"), "{text}");
+            assert!(text.contains(" python_callers.py:"), "{text}");
             let page = folder.path().join("page.html");
             let html = [OsStr::new("report"), OsStr::new("--html"), page.as_os_str()];
             command::ok(html.into_iter().chain([out.as_os_str()]));

@@ -219,7 +219,7 @@ fn region_row(report: &Report, region: &Region) -> Vec<String> {
         seconds(region.time_s),
         kind(region),
         match python_caller(report, region.id) {
-            Some(caller) => format!("{} from {caller}", without_address(region)),
+            Some(caller) => format!("{caller} › {}", without_address(region)),
             None => location(region),
         },
         count(region.executions),
