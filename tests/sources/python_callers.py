@@ -97,6 +97,19 @@ def children():
     fit(3)
 
 
+def beside():
+    """While there is another interpreter nothing is read of any: one call isn't counted here."""
+    try:
+        import _interpreters as others
+    except ImportError:
+        import _xxsubinterpreters as others
+    fit(1)
+    other = others.create()
+    solve(2)
+    others.destroy(other)
+    deep(1)
+
+
 def forever():
     while True:
         solve(1)
@@ -121,7 +134,7 @@ def main(what):
         fit(100)
         print("ends", flush=True)
         return
-    {"many": many, "made": made, "threads": threads, "children": children}[what]()
+    {"many": many, "made": made, "threads": threads, "children": children, "beside": beside}[what]()
     show()
 
 

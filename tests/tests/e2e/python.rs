@@ -138,6 +138,18 @@ fn callers_are_those_that_the_interpreter_tells() {
     }
 }
 
+#[test]
+fn beside_other_interpreters_there_are_none() {
+    for (compiler, (_folder, library)) in each(["gcc"], library) {
+        for python in interpreters().iter().filter(|p| is_read(p)) {
+            let (said, out) = record(python, &library, "beside", &[]);
+            let mut wanted = own(&said.ok("the script").text());
+            wanted.insert(String::new(), 1);
+            assert_eq!(found(&reported(&out)), wanted, "{compiler}, {python}");
+        }
+    }
+}
+
 /// Sums have the same contexts, as long as there are few.
 #[test]
 fn callers_are_told_in_sums() {
