@@ -42,10 +42,7 @@ impl ThreadContexts {
         let named = ContextObject {
             path: text(path),
             build_id: (!object.build_id.is_empty()).then(|| hex(object.build_id)),
-            python: match object.language {
-                Some(Language::Python) => Some(text(function)),
-                None => None,
-            },
+            python: object.language.map(|Language::Python| text(function)),
         };
         let place = (object.begin, object.end, object.bias, Arc::new(named));
         self.objects.push(place);
