@@ -92,23 +92,23 @@ pub(crate) fn show_instead(error: &anyhow::Error) {
             let name = &pool.name;
             let functions = pool_functions(pool);
             note(format_args!(
-                "to record each time that {name} gives its threads work: ompfuse profile --functions {functions} -- {}",
+                "to record each time that {name} gives its threads work: ompfuse profile {functions} -- {}",
                 nothing.command
             ));
         }
     }
 }
 
-/// What `--functions` takes.
+/// Options that record its functions.
 fn pool_functions(pool: &SampledPool) -> String {
-    let files = pool.files.iter();
-    let all = files.flat_map(|file| {
-        pool.functions
-            .iter()
-            .map(move |f| format!("lib:{file}:{f}"))
-    });
-    let all: Vec<String> = all.collect();
-    shell_words([all.join(",").as_str()])
+    let option = |file: &String, function: &String| {
+        let selector = format!("lib:{file}:{function}");
+        format!("--functions {}", shell_words([selector.as_str()]))
+    };
+    let all: Vec<String> = (pool.files.iter())
+        .flat_map(|file| pool.functions.iter().map(move |f| option(file, f)))
+        .collect();
+    all.join(" ")
 }
 
 fn choose(lines: &mut Lines, sites: &[Site], wanted: &Selector) -> Result<()> {

@@ -272,7 +272,7 @@ fn pools_of_threads_are_named() {
         for wanted in [
             "OpenBLAS (libopenblas.so.0) has threads of its own, which are not recorded: ",
             "its threads' wait for work; OPENBLAS_NUM_THREADS says how many threads",
-            "--functions lib:libopenblas.so.0:exec_blas -- python3",
+            "ompfuse profile --functions lib:libopenblas.so.0:exec_blas --functions lib:libopenblas.so.0:exec_threads -- python3",
         ] {
             assert!(flat.contains(wanted), "{compiler}: {text}");
         }
