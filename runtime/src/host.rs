@@ -31,13 +31,7 @@ pub(crate) fn symbol(name: &CStr) -> usize {
 }
 
 /// Address of a variable of this size.
-pub(crate) fn variable(name: &CStr, wanted: usize) -> Option<usize> {
-    let address = symbol(name);
-    (size(address) == Some(wanted)).then_some(address)
-}
-
-/// The size of a function or variable that begins at an address.
-pub(crate) fn size(address: usize) -> Option<usize> {
+pub(crate) fn variable(name: &CStr, size: usize) -> Option<usize> {
     // dlfcn.h; the crate of the C library has neither.
     const RTLD_DL_SYMENT: c_int = 1;
     unsafe extern "C" {
@@ -48,6 +42,7 @@ pub(crate) fn size(address: usize) -> Option<usize> {
             what: c_int,
         ) -> c_int;
     }
+    let address = symbol(name);
     let mut entry = core::ptr::null_mut();
     // SAFETY: all-zero is a valid value; dladdr1 fills it if the address is in a library, and finds the symbol's entry.
     let found = unsafe {
@@ -56,8 +51,7 @@ pub(crate) fn size(address: usize) -> Option<usize> {
     };
     // SAFETY: an entry of the loader's, if there is one.
     let entry = unsafe { entry.cast::<libc::Elf64_Sym>().as_ref() };
-    let entry = entry.filter(|_| address != 0 && found);
-    entry.map(|e| e.st_size as usize)
+    (address != 0 && found && entry.is_some_and(|e| e.st_size == size as u64)).then_some(address)
 }
 
 /// glibc 2.35 and later registers restartable sequences: the processor's number is one load away.

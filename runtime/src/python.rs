@@ -12,7 +12,7 @@ mod layout;
 mod lines;
 mod text;
 
-use crate::{host, tls};
+use crate::tls;
 use core::ffi::c_int;
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -32,7 +32,6 @@ pub(crate) fn look() {
         return;
     }
     if let Some(layout) = layout::find() {
-        host::keep_loaded(layout.this_thread as *const () as usize);
         // Once per process: never freed, since a probe may look at it.
         LAYOUT.store(Box::into_raw(Box::new(layout)), Ordering::Release);
     }

@@ -13,7 +13,7 @@
 mod object;
 mod rule;
 
-pub(crate) use object::{build_id, find, prepare};
+pub(crate) use object::{build_id, find, prepare, program};
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;

@@ -182,7 +182,7 @@ fn with_words(report: &Report) -> serde_json::Result<Value> {
     }
     add_each(&mut value["regions"], &report.regions, |r| RegionWords {
         doubt: r.doubt_kind.map(words::doubt),
-        called_from: words::python_caller(report, r.id),
+        called_from: words::python_caller(&report.contexts, &report.call_paths, r.id),
     })?;
     add_each(&mut value["call_paths"], &report.call_paths, |p| {
         CallPathWords {

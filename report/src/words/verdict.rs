@@ -353,7 +353,9 @@ pub(crate) fn efficiencies(e: &Efficiencies) -> String {
 /// Where a loss is, with the line in Python that leads there.
 fn place(report: &Report, loss: &Loss) -> Option<String> {
     let place = words::loss_place(report, loss);
-    let caller = loss.region.and_then(|id| words::python_caller(report, id));
+    let caller = loss
+        .region
+        .and_then(|id| words::python_caller(&report.contexts, &report.call_paths, id));
     match (place, caller) {
         (Some(place), Some(caller)) => Some(format!("{place}, called from {caller}")),
         (place, caller) => place.or_else(|| caller.map(|c| format!("what {c} calls"))),

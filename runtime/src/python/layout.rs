@@ -5,7 +5,7 @@
 //! A thread's state is compared at each fork: it names the thread.
 
 use super::Truth;
-use crate::{host, unwind};
+use crate::unwind;
 use core::ffi::{CStr, c_char, c_void};
 use core::ops::Range;
 use std::ffi::c_int;
@@ -155,8 +155,12 @@ mod debug {
 
 /// The interpreter of this process; `None` if there is none, or none that can be read.
 pub(super) fn find() -> Option<Layout> {
-    let version = host::variable(c"Py_Version", 8)?;
-    // SAFETY: a constant of this size: `const unsigned long`.
+    if !is_loaded() {
+        return None;
+    }
+    let version = symbol(c"Py_Version");
+    let file = unwind::find(version as u64).filter(|file| is_interpreter(file.path()))?;
+    // SAFETY: a constant of the interpreter's: `const unsigned long`.
     let version = unsafe { (version as *const u64).read() };
     let offsets = match version >> 16 {
         0x030b => OF_3_11,
@@ -170,7 +174,7 @@ pub(super) fn find() -> Option<Layout> {
         c"PyUnicode_Type",
         c"PyBytes_Type",
     ]
-    .map(host::symbol);
+    .map(symbol);
     let types = [code_type, frame_type, text_type, bytes_type];
     if types.contains(&0) || !types.iter().all(|&at| is_type(at)) {
         return None;
@@ -195,13 +199,22 @@ pub(super) fn find() -> Option<Layout> {
         c"PyInterpreterState_Main",
         c"PyInterpreterState_Head",
     ]
-    .map(host::symbol);
-    let finalizing = [c"Py_IsFinalizing", c"_Py_IsFinalizing"].map(host::symbol);
-    let is_finalizing = finalizing.into_iter().find(|&f| f != 0)?;
+    .map(symbol);
+    let is_finalizing = symbol(match version >> 16 {
+        0x030b | 0x030c => c"_Py_IsFinalizing",
+        _ => c"Py_IsFinalizing",
+    });
     if this_thread == 0 || main == 0 || head == 0 {
         return None;
     }
-    let code = own_code(this_thread as u64)?;
+    let is_own = |function: usize| (file.begin..file.end).contains(&function);
+    if ![this_thread, main, head, is_finalizing]
+        .into_iter()
+        .all(is_own)
+    {
+        return None;
+    }
+    file.keep_loaded();
     // SAFETY: the interpreter's functions of these types.
     let (this_thread, main, head, is_finalizing) = unsafe {
         (
@@ -216,7 +229,7 @@ pub(super) fn find() -> Option<Layout> {
         main,
         head,
         is_finalizing,
-        code,
+        code: file.begin as u64..file.end as u64,
         code_type,
         text_type,
         bytes_type,
@@ -237,25 +250,43 @@ pub(super) fn find() -> Option<Layout> {
     })
 }
 
-/// Where its code is: the file, if that is a library or program of this name. Others have more in them: then it is the function that executes
-/// Python's.
-fn own_code(function: u64) -> Option<Range<u64>> {
-    let found = unwind::find(function)?;
-    let name = found.path().rsplit(|&b| b == b'/').next()?;
-    if [&b"python"[..], b"libpython"]
-        .iter()
-        .any(|own| name.starts_with(own))
-    {
-        return Some(found.begin as u64..found.end as u64);
+/// Whether a file by the name of an interpreter is loaded. Nothing else is asked for its symbols: a name that isn't found changes what `dlerror`
+/// says.
+fn is_loaded() -> bool {
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, _: *mut c_void) -> c_int {
+        // SAFETY: the loader's description of a file, and its string.
+        let name = unsafe {
+            match (*info).dlpi_name.is_null() {
+                true => &[],
+                false => CStr::from_ptr((*info).dlpi_name).to_bytes(),
+            }
+        };
+        let path = if name.is_empty() {
+            unwind::program()
+        } else {
+            name
+        };
+        c_int::from(is_interpreter(path))
     }
-    let begin = host::symbol(c"_PyEval_EvalFrameDefault");
-    let len = host::size(begin)?;
-    Some(begin as u64..(begin + len) as u64)
+    // SAFETY: the function fits, and leaves nothing behind.
+    unsafe { libc::dl_iterate_phdr(Some(look), core::ptr::null_mut()) != 0 }
+}
+
+/// Whether it is a file of CPython's, by its name.
+fn is_interpreter(path: &[u8]) -> bool {
+    let name = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
+    name.starts_with(b"python3") || name.starts_with(b"libpython3")
+}
+
+/// Address of a symbol of the process, 0 if there is none.
+fn symbol(name: &CStr) -> usize {
+    // SAFETY: dlsym only reads the name.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
 }
 
 /// What the interpreter says of itself.
 fn of_3_13(version: u64) -> Option<Offsets> {
-    let runtime = host::symbol(c"_PyRuntime");
+    let runtime = symbol(c"_PyRuntime");
     if runtime == 0 || !runtime.is_multiple_of(8) {
         return None;
     }
@@ -290,7 +321,7 @@ fn of_3_13(version: u64) -> Option<Offsets> {
 
 /// Whether a variable is a type, in a build whose objects begin as they do by default.
 fn is_type(at: usize) -> bool {
-    let of_types = host::symbol(c"PyType_Type");
+    let of_types = symbol(c"PyType_Type");
     // SAFETY: a variable of the interpreter that is longer than this.
     of_types != 0 && at.is_multiple_of(8) && unsafe { super::word(at + TYPE) } == of_types
 }

@@ -1,16 +1,14 @@
 //! Calling contexts: the chain of return addresses where a region is forked, and of Python frames behind them. A thread finds a chain that it has met by its hash; a new one is written once, after the files that its addresses are in.
 
-mod interpreted;
-
 use super::{Thread, sums};
-use crate::python;
+use crate::python::{self, Frame, Frames};
 use crate::syscall;
 use crate::unwind::{self, Caller, Chain, Rules};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use ompfuse_format::Construct;
 use ompfuse_format::record::context::{
-    self, Calls, Context, MAX_BUILD_ID, MAX_DEPTH, MAX_PATH, Object,
+    self, Calls, ChainEnd, Context, Language, MAX_BUILD_ID, MAX_DEPTH, MAX_PATH, Object,
 };
 
 /// Most return addresses that are wanted; 0: none.
@@ -72,6 +70,21 @@ pub(crate) fn modules_have_come() {
     GENERATION.fetch_add(1, Ordering::Release);
 }
 
+/// Whether Python's frames are callers of what a chain has. Those of a chain that ends in a construct's body are outside of that.
+fn are_outside(chain: &Chain) -> bool {
+    chain.is_met || chain.end != ChainEnd::Whole
+}
+
+/// A chain's hash becomes that of the frames, too, so many at most.
+fn mix(frames: &Frames, chain: &mut Chain, depth: usize) {
+    let (hash, is_cut) = frames.mix(chain.hash, depth.min(chain.room()));
+    let end = match is_cut {
+        true => ChainEnd::Depth,
+        false => ChainEnd::Whole,
+    };
+    chain.set(hash, end);
+}
+
 impl Thread {
     /// A region is about to be forked at this site, by this call. Its node comes next. Returns its context where sums are kept apart by that;
     /// else, and where it is not known, 0.
@@ -101,9 +114,9 @@ impl Thread {
         let frames = python::frames(stack, caller.sp);
         let before = frames.map_or(0..0, |frames| frames.interpreter());
         let mut chain = unwind::walk(&contexts.rules, stack, caller, depth, &before);
-        let frames = frames.filter(|_| interpreted::are_outside(&chain));
+        let frames = frames.filter(|_| are_outside(&chain));
         if let Some(frames) = frames {
-            interpreted::mix(&frames, &mut chain, depth);
+            mix(&frames, &mut chain, depth);
         }
         // SAFETY: less than CHAINS.
         let known = unsafe { contexts.chains.get_unchecked(chain.hash as usize % CHAINS) };
@@ -300,6 +313,50 @@ impl Thread {
             unsafe { out.add(at).write(word) };
         });
         self.buffer.commit(out, Calls::LEN / 8)
+    }
+
+    /// Continues a chain by the frames that are in its hash, and tells of their functions.
+    #[cold]
+    #[inline(never)]
+    fn go_on(&self, contexts: &Contexts, frames: &Frames, chain: &mut Chain, depth: usize) {
+        let mut is_known = true;
+        frames.each(depth.min(chain.room()), |frame| {
+            let begin = frame.begin();
+            is_known = is_known && self.tell_function(contexts, frame, begin);
+            if is_known {
+                chain.push(begin + 1 + frame.line());
+            }
+        });
+        if !is_known {
+            chain.end = ChainEnd::Unknown;
+        }
+    }
+
+    /// Writes which function is behind these addresses, if that wasn't told; false if it can't be.
+    fn tell_function(&self, contexts: &Contexts, frame: &Frame, begin: u64) -> bool {
+        if contexts.functions.iter().any(|f| f.get() == begin) {
+            return true;
+        }
+        let mut path = [0; MAX_PATH];
+        let len = frame.write_name(&mut path);
+        let (end, bias) = Frame::end(begin);
+        let object = Object {
+            language: Some(Language::Python),
+            begin,
+            end,
+            bias,
+            build_id: &[],
+            path: path.get(..len).unwrap_or_default(),
+        };
+        if len == 0 || !self.write_object(&object) {
+            return false;
+        }
+        let told = contexts.told_functions.get();
+        if let Some(place) = contexts.functions.get(told % FUNCTIONS) {
+            place.set(begin);
+        }
+        contexts.told_functions.set(told.wrapping_add(1));
+        true
     }
 
     /// Gives the memory back.

@@ -65,7 +65,11 @@ pub(in crate::view) fn rows<'a>(
         Row {
             units: units.and_then(|u| u.of(named)),
             callers: callers.remove(&region.id).unwrap_or_default(),
-            python: words::python_caller(&merged.report, region.id),
+            python: words::python_caller(
+                &merged.report.contexts,
+                &merged.report.call_paths,
+                region.id,
+            ),
             worst: worst(region, overhead, &merged.report.properties),
             region,
             overhead,

@@ -218,7 +218,7 @@ fn region_row(report: &Report, region: &Region) -> Vec<String> {
         percent(share),
         seconds(region.time_s),
         kind(region),
-        match python_caller(report, region.id) {
+        match python_caller(&report.contexts, &report.call_paths, region.id) {
             Some(caller) => format!("{caller} › {}", without_address(region)),
             None => location(region),
         },

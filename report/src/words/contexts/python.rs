@@ -1,7 +1,7 @@
 //! Python functions on the way to a region.
 
 use super::{LEFT_OUT, Step, chain, file_name};
-use crate::model::{CallPath, ContextCall, Language, Report};
+use crate::model::{CallPath, ContextCall, Language};
 use std::borrow::Cow;
 
 /// Most of them that are named.
@@ -73,20 +73,20 @@ fn is_own(file: Option<&str>) -> bool {
 
 /// The program's own line in Python that led to a region, with its function, and how many more there are: `train.py:31 fit and 2 more`. `None`:
 /// another program called it, or it isn't known.
-pub fn caller(report: &Report, region: u32) -> Option<String> {
+pub fn caller(contexts: &[ContextCall], paths: &[CallPath], region: u32) -> Option<String> {
     let is_python = |call: &ContextCall| call.language == Some(Language::Python);
-    if !report.contexts.iter().any(is_python) {
+    if !contexts.iter().any(is_python) {
         return None;
     }
     let mut found: Vec<(String, f64)> = vec![];
-    for path in report.call_paths.iter() {
+    for path in paths {
         if path.region != Some(region) || path.inclusive_s <= 0.0 {
             continue;
         }
-        let above = |path: &&CallPath| report.call_paths.get(path.parent? as usize);
+        let above = |path: &&CallPath| paths.get(path.parent? as usize);
         let mut around = std::iter::successors(Some(path), above);
         let context = around.find_map(|path| path.context)?;
-        let (calls, _) = chain(&report.contexts, context)?;
+        let (calls, _) = chain(contexts, context)?;
         let mut calls = calls.into_iter().filter(|c| is_python(c) && !is_between(c));
         let innermost = calls.clone().next()?;
         let own = calls.find(|call| is_own(call.file.as_deref()));
