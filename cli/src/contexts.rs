@@ -42,6 +42,7 @@ fn of_file(
             Some(module) => ContextObject {
                 path: module.binary.path.clone(),
                 build_id: module.binary.build_id.clone(),
+                python: None,
             },
             None => object.clone(),
         },

@@ -1,7 +1,7 @@
 //! The samples of a run.
 
 use crate::load::{first_run, with_samples};
-use crate::output::{self, Stream};
+use crate::output::{self, Stream, note};
 use crate::progress;
 use crate::recording::Nothing;
 use crate::select::Selector;
@@ -12,9 +12,10 @@ use ompfuse_fuse::run::timeline::Timeline;
 use ompfuse_fuse::samples::{Collected, Lines, SampledPlaces, last_of, lines, without_end};
 use ompfuse_fuse::table::Site;
 use ompfuse_progress::Progress;
-use ompfuse_report::sampled::SampledReport;
+use ompfuse_report::sampled::{SampledPool, SampledReport};
 use ompfuse_report::view::sampled as view;
 use ompfuse_report::view::text::TextOptions;
+use ompfuse_report::words::shell_words;
 use std::path::Path;
 
 /// The lines and functions of a run's regions. `wanted`: of these only.
@@ -88,7 +89,27 @@ pub(crate) fn show_instead(error: &anyhow::Error) {
             ..default
         };
         output::remark_aside(&view::text(&report, options));
+        for pool in report.pools.iter().filter(|p| !p.functions.is_empty()) {
+            let name = &pool.name;
+            let functions = pool_functions(pool);
+            note(format_args!(
+                "to record each time that {name} gives its threads work: ompfuse profile {functions} -- {}",
+                nothing.command
+            ));
+        }
     }
+}
+
+/// Options that record its functions.
+fn pool_functions(pool: &SampledPool) -> String {
+    let option = |file: &String, function: &String| {
+        let selector = format!("lib:{file}:{function}");
+        format!("--functions {}", shell_words([selector.as_str()]))
+    };
+    let all: Vec<String> = (pool.files.iter())
+        .flat_map(|file| pool.functions.iter().map(move |f| option(file, f)))
+        .collect();
+    all.join(" ")
 }
 
 fn choose(lines: &mut Lines, sites: &[Site], wanted: &Selector) -> Result<()> {

@@ -41,6 +41,6 @@ pub use named::Share;
 pub use region::{LineSum, RegionLines};
 pub use stacks::{Along, Stack, Stacks};
 pub use summed::sampled_sums;
-pub use sums::{SampledSum, SampledSums};
+pub use sums::{IMPORT, SampledSum, SampledSums};
 pub use uneven::{AtLine, Difference, Executed, InFunction, Pair, Reason, Uneven, UnitsAsleep};
 pub use units::{SiteUnits, UnitSample, UnitStop, UnitSum};

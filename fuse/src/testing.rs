@@ -218,6 +218,7 @@ impl FakeThread {
             });
         };
         let program = Object {
+            language: None,
             begin: 0,
             end: 1 << 32,
             bias: 0,

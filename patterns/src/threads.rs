@@ -14,6 +14,19 @@ pub struct Threaded {
     files: Vec<String>,
     /// The variable of the environment that says how many threads it has.
     pub variable: String,
+    /// Its functions that give work to its threads and wait for them.
+    #[serde(default)]
+    pub regions: Vec<String>,
+    /// Its functions in which a thread waits for work.
+    #[serde(default)]
+    pub waits: Vec<String>,
+}
+
+impl Threaded {
+    /// Whether a file of this name belongs to it.
+    pub fn has(&self, file: &str) -> bool {
+        self.files.iter().any(|glob| matches_glob(glob, file))
+    }
 }
 
 #[derive(Deserialize)]
@@ -30,10 +43,9 @@ static LIBRARIES: LazyLock<Vec<Threaded>> = LazyLock::new(|| {
 pub fn threaded<'f>(
     files: impl IntoIterator<Item = &'f str> + Clone,
 ) -> impl Iterator<Item = &'static Threaded> {
-    LIBRARIES.iter().filter(move |library| {
-        let is_its = |file: &str| library.files.iter().any(|glob| matches_glob(glob, file));
-        files.clone().into_iter().any(is_its)
-    })
+    LIBRARIES
+        .iter()
+        .filter(move |library| files.clone().into_iter().any(|file| library.has(file)))
 }
 
 #[cfg(test)]

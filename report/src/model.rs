@@ -28,7 +28,7 @@ pub(crate) mod tried;
 
 pub use account::{Account, Efficiencies, ProcessTime, State, StatePart, StateTime};
 pub use clocks::{Clocks, HostClock, Latest, Meetings};
-pub use contexts::{ContextCall, ContextCut};
+pub use contexts::{ContextCall, ContextCut, Language};
 pub use distribution::{Between, Distribution, LargestUnit, Percentiles};
 pub use facts::{
     EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UncountedCode, UnmatchedXus,

@@ -1,7 +1,11 @@
 //! Samples as a report: the lines and functions of regions, and of the code outside of them.
 
+mod pools;
+
 use crate::model::sampled::called;
 pub use crate::model::sampled::{Callee, LEAST, SampledFunction, SampledLast, SampledLine};
+pub use pools::SampledPool;
+
 use ompfuse_format::Construct;
 use ompfuse_format::run::RunHeader;
 use ompfuse_format::samples::{ClosedAt, Sampling};
@@ -37,6 +41,9 @@ pub struct SampledReport {
     pub idle: u64,
     /// Samples of other processes, other threads, and times at which nothing was recorded.
     pub unrecorded: u64,
+    /// Libraries with threads of their own, which aren't recorded; without those that hardly worked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<SampledPool>,
     /// Regions, those with most samples first.
     pub regions: Vec<SampledRegion>,
     /// Of a process that ran already, or couldn't be patched: there are no records, and stacks tell regions.
@@ -158,6 +165,7 @@ impl SampledReport {
                 row.add_uneven(uneven);
             }
         }
+        let pools = pools::of(&lines.regions, places);
         let period_ns = 1_000_000_000 / u64::from(sampling.rate.max(1));
         let mut regions: Vec<SampledRegion> = rows.into_values().map(Row::finish).collect();
         regions.sort_by_key(|r| std::cmp::Reverse(r.samples)); // stable: else by place
@@ -175,6 +183,7 @@ impl SampledReport {
                 seconds: header.duration_s,
             }),
             threads: threads(lines, &places.sites, period_ns),
+            pools,
             regions,
         }
     }

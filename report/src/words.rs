@@ -41,7 +41,7 @@ pub(crate) use compare::{
     basis, both, causes, certainty, changed, condition, is_told, lone, only_in, pair_place,
     place as compare_place, quantity, value,
 };
-pub use contexts::{called_from, functions, is_beginning};
+pub use contexts::{called_from, functions, is_beginning, python_caller};
 pub(crate) use gates::explained;
 pub use gates::{outcome, outcome_word};
 pub use growth::{growth_intervals, growth_verdict};

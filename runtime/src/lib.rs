@@ -7,7 +7,7 @@
 //! * [`thread`]: a thread's accounts (what is being charged) and frames (where in the program it is).
 //! * [`program`], [`names`]: what the program itself asks for.
 //! * [`control`]: what is changed while the program runs.
-//! * [`buffer`], [`counters`] (simulated ones too), [`tls`], [`heap`], [`syscall`], [`undisturbed`], [`unwind`]: the ground that
+//! * [`buffer`], [`counters`] (simulated ones too), [`tls`], [`heap`], [`syscall`], [`undisturbed`], [`unwind`], [`python`]: the ground that
 //!   these stand on.
 //!
 //! Rules of a probe: no allocation, no lock, no libc call that could set `errno`, no panic, no unwinding. Everything
@@ -35,6 +35,7 @@ mod names;
 mod probes;
 mod process;
 mod program;
+mod python;
 mod syscall;
 mod thread;
 mod tls;

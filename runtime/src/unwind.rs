@@ -13,10 +13,11 @@
 mod object;
 mod rule;
 
-pub(crate) use object::{build_id, find, prepare};
+pub(crate) use object::{build_id, find, prepare, program};
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;
+use core::ops::Range;
 use core::sync::atomic::{Ordering, compiler_fence};
 use ompfuse_format::record::context::{ChainEnd, MAX_DEPTH};
 use rule::{Base, Kept, Rule};
@@ -39,6 +40,8 @@ pub(crate) struct Chain {
     pub(crate) end: ChainEnd,
     /// Of all addresses and the end; never 0.
     pub(crate) hash: u64,
+    /// It came to the code before which it was to end.
+    pub(crate) is_met: bool,
 }
 
 impl Chain {
@@ -46,6 +49,25 @@ impl Chain {
     pub(crate) fn addresses(&self) -> &[u64] {
         // SAFETY: `walk` has written so many, no more than there is room for.
         unsafe { core::slice::from_raw_parts(self.addresses.as_ptr().cast(), self.len) }
+    }
+
+    /// How many more there is room for.
+    pub(crate) fn room(&self) -> usize {
+        MAX_DEPTH - self.len
+    }
+
+    /// Continues it outwards, if there is room.
+    pub(crate) fn push(&mut self, address: u64) {
+        if let Some(place) = self.addresses.get_mut(self.len) {
+            place.write(address);
+            self.len += 1;
+        }
+    }
+
+    /// It has another end, and another hash.
+    pub(crate) fn set(&mut self, hash: u64, end: ChainEnd) {
+        self.end = end;
+        self.hash = (hash << 2 | end as u64).max(1);
     }
 }
 
@@ -98,20 +120,24 @@ fn look_up(entry: &Entry, address: u64) -> Rule {
 }
 
 /// The chain of return addresses, at most `depth` (which is at most [`MAX_DEPTH`]). `stack`: lowest address and length of the
-/// thread's stack. Code of this library ends it: what is below belongs to the construct around.
+/// thread's stack. Code of this library ends it: what is below belongs to the construct around. So does code at an address in `before`, from
+/// which on others know the callers.
 #[inline(always)]
 pub(crate) fn walk(
     rules: &Rules,
     (low, len): (usize, usize),
     caller: &Caller,
     depth: usize,
+    before: &Range<u64>,
 ) -> Chain {
     let mut chain = Chain {
         addresses: [const { MaybeUninit::uninit() }; MAX_DEPTH],
         len: 0,
         end: ChainEnd::Whole,
         hash: 0,
+        is_met: false,
     };
+    let width = before.end - before.start;
     let depth = depth.min(MAX_DEPTH);
     let high = low.wrapping_add(len);
     let Caller {
@@ -126,6 +152,10 @@ pub(crate) fn walk(
     chain.end = loop {
         let rule = rules.get(address);
         if rule.is_own() {
+            break ChainEnd::Whole;
+        }
+        if address.wrapping_sub(before.start) < width {
+            chain.is_met = true;
             break ChainEnd::Whole;
         }
         if chain.len == depth {
@@ -178,7 +208,7 @@ pub(crate) fn walk(
         }
     };
     hash ^= hash >> 32;
-    chain.hash = (hash << 2 | chain.end as u64).max(1);
+    chain.set(hash, chain.end);
     chain
 }
 
@@ -243,8 +273,8 @@ mod tests {
     extern "C" fn compare(caller: &Caller, depth: usize) {
         prepare();
         let rules = rules();
-        let first = walk(&rules, stack(), caller, depth);
-        let again = walk(&rules, stack(), caller, depth);
+        let first = walk(&rules, stack(), caller, depth, &(0..0));
+        let again = walk(&rules, stack(), caller, depth, &(0..0));
         assert_eq!(
             (first.addresses(), first.hash),
             (again.addresses(), again.hash)
@@ -264,7 +294,7 @@ mod tests {
         };
         assert_eq!(first.end, end);
         // Another stack: nothing but the first address, which needs no reading.
-        let elsewhere = walk(&rules, (0x1000, 0x1000), caller, depth);
+        let elsewhere = walk(&rules, (0x1000, 0x1000), caller, depth, &(0..0));
         assert_eq!(elsewhere.addresses(), &expected[..1]);
         assert_eq!(elsewhere.end, ChainEnd::Unknown);
     }

@@ -22,13 +22,29 @@ pub struct Contexts {
     pub frames: Vec<ContextFrame>,
 }
 
-/// A file that calls were in: the program or a library.
+/// A file that calls were in: the program or a library; or a Python function.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ContextObject {
     /// Its path: the original's, where a patched copy was loaded.
     pub path: String,
     /// Build id in hexadecimal, where it is known.
     pub build_id: Option<String>,
+    /// Of a Python function: its name with the classes and functions around. The path is that of its source, and addresses are lines there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
+}
+
+impl ContextObject {
+    /// What is known of a place in a Python function. Line 0 is not known.
+    fn python_name(&self, line: u64) -> Option<FrameName> {
+        let function = self.python.clone()?;
+        Some(FrameName {
+            function: Some(function),
+            offset: None,
+            file: Some(self.path.clone()),
+            line: u32::try_from(line).ok().filter(|&line| line > 0),
+        })
+    }
 }
 
 /// A call.
@@ -38,7 +54,7 @@ pub struct ContextFrame {
     pub parent: Option<u32>,
     /// Position in [`Contexts::objects`]; `None`: code in no file.
     pub object: Option<u32>,
-    /// Where the call returns to: link-time address in the file, else as in the process.
+    /// Where the call returns to: link-time address in the file, else as in the process. In a Python function: the line.
     pub address: u64,
     /// Of an outermost frame: why the chain ends there, if it is not whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,6 +160,7 @@ impl AllContexts {
         for chain in chains {
             let mut parent = None;
             for (object, address) in &chain.frames {
+                let python = object.as_ref().and_then(|o| o.python_name(*address));
                 let named = object.as_ref().and_then(|o| names.get(o.path.as_str()));
                 let object = object.as_deref().map(|object| {
                     *objects.entry(object).or_insert_with(|| {
@@ -165,7 +182,10 @@ impl AllContexts {
                             ChainEnd::Depth => Some(Cut::Depth),
                             ChainEnd::Unknown => Some(Cut::Unknown),
                         },
-                        name: name.cloned().unwrap_or_default(),
+                        name: match python {
+                            Some(name) => name,
+                            None => name.cloned().unwrap_or_default(),
+                        },
                     });
                     all.contexts.frames.len() as u32 - 1
                 });
@@ -237,8 +257,8 @@ impl crate::RunFiles<'_> {
                 all.entry(object.clone()).or_default().data.insert(address);
             }
             for (object, address) in contexts.chains.values().flat_map(|c| &c.frames) {
-                if let Some(object) = object {
-                    let of_file = all.entry((**object).clone()).or_default();
+                if let Some(object) = object.as_ref().filter(|o| o.python.is_none()) {
+                    let of_file = all.entry(ContextObject::clone(object)).or_default();
                     of_file.code.insert(*address);
                 }
             }

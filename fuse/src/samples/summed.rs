@@ -4,7 +4,7 @@ use super::attribute::{Lines, lines};
 use super::collected::Collected;
 use super::ending::ending;
 use super::region::RegionLines;
-use super::sums::{SampledSum, SampledSums};
+use super::sums::{IMPORT, SampledSum, SampledSums};
 use crate::run::RunFiles;
 use crate::run::places::{SampledPlace, SampledPlaces};
 use crate::run::timeline::Timeline;
@@ -94,12 +94,19 @@ fn summed(region: &RegionLines, site: Option<u32>, places: &SampledPlaces) -> Sa
         }
     }
     let mut functions: BTreeMap<SampledPlace, u64> = BTreeMap::new();
-    for function in region.functions.iter().filter(|f| f.own > 0) {
+    let mut importing = 0;
+    for function in &region.functions {
         let place = known(function.place).cloned().unwrap_or_default();
         let name = match function.is_outer {
             true => &place.inlined_into,
             false => &place.function,
         };
+        if name.as_deref() == Some(IMPORT) {
+            importing += function.total;
+        }
+        if function.own == 0 {
+            continue;
+        }
         let place = SampledPlace {
             function: name.clone(),
             ..place.of_function()
@@ -115,6 +122,7 @@ fn summed(region: &RegionLines, site: Option<u32>, places: &SampledPlaces) -> Sa
         uncounted: region.uncounted,
         lines,
         functions,
+        importing: importing.min(region.work),
         asleep: region.asleep.clone(),
         uneven: None,
     }

@@ -26,6 +26,9 @@ pub struct SampledSums {
     pub ending: Option<Ending>,
 }
 
+/// The interpreter's function that imports a module of Python.
+pub const IMPORT: &str = "PyImport_ImportModuleLevelObject";
+
 /// The samples of a region's own work.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledSum {
@@ -40,6 +43,9 @@ pub struct SampledSum {
     pub lines: Vec<(SampledPlace, u64)>,
     /// The hottest functions: places without line.
     pub functions: Vec<(SampledPlace, u64)>,
+    /// Of the work what Python did to import modules, by stacks: those that aren't whole may hide some.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub importing: u64,
     /// Its slow units against fast ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uneven: Option<Uneven>,

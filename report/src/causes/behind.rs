@@ -94,6 +94,7 @@ fn behind(sampled: &Sampled, regions: &[Region], loss: &Loss) -> Option<Behind> 
         samples: all.work,
         most_in,
         functions,
+        importing: (id.is_none() && all.importing >= LEAST).then_some(all.importing),
         uneven: all.uneven.filter(|_| is_uneven),
     })
 }

@@ -1,6 +1,6 @@
 //! Calling contexts as the report has them.
 
-use crate::model::{ContextCall, ContextCut};
+use crate::model::{ContextCall, ContextCut, Language};
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::run::{ContextFrame, Contexts, Cut};
 use ompfuse_patterns::is_runtime_library;
@@ -45,6 +45,9 @@ fn call(contexts: &Contexts, frame: &ContextFrame, id: u32, caller: Option<u32>)
         offset: name.offset,
         source: name.file.clone(),
         line: name.line,
+        language: object
+            .and_then(|o| o.python.as_ref())
+            .map(|_| Language::Python),
         cut: frame.cut.map(|cut| match cut {
             Cut::Depth => ContextCut::Depth,
             Cut::Unknown => ContextCut::Unknown,
@@ -62,6 +65,7 @@ mod tests {
         let object = |path: &str| ContextObject {
             path: path.to_owned(),
             build_id: None,
+            python: None,
         };
         let frame = |parent, object, address| ContextFrame {
             parent,

@@ -22,6 +22,7 @@ pub(super) fn sampled(summary: &Summary, ids: &[u32]) -> Option<Sampled> {
             uncounted: tells_counted.then(|| of_region(sum)),
             functions: sum.functions.iter().map(function).collect(),
             lines: sum.lines.iter().map(line).collect(),
+            importing: sum.importing,
             uneven: sum.uneven.clone(),
             asleep: sum.asleep.clone(),
         });

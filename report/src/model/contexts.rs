@@ -12,11 +12,12 @@ pub struct ContextCall {
     /// `id` of the call around this one; null for the outermost known call.
     pub caller: Option<u32>,
     /// Path of the program or library with the calling code; null if the code is in no file, such as code that was made at
-    /// run time.
+    /// run time. Of a Python function: of its source.
     pub file: Option<String>,
     /// Build id of that file; null if there is none.
     pub build_id: Option<String>,
     /// Return address in hexadecimal: the link-time address, or the address in the process if the code is in no file.
+    /// Of a Python function: the line.
     pub address: String,
     /// Symbol of the calling function; null if the file has none there.
     pub function: Option<String>,
@@ -28,10 +29,22 @@ pub struct ContextCall {
     pub source: Option<String>,
     /// Source line of the call, from 1; null without debug information.
     pub line: Option<u32>,
+    /// Language of an interpreted function, whose `source` and `line` are known without debug information; absent for compiled ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
     /// Why the chain ends here although there are more callers: the depth was limited (`depth`), or the stack can't be read
     /// (`unknown`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<ContextCut>,
+}
+
+/// What interprets a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// CPython.
+    Python,
 }
 
 /// Why a chain of calls ends too early.

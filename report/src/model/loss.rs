@@ -39,6 +39,9 @@ pub struct Behind {
     /// Of code outside of parallel regions without `most_in`: the functions with most samples, at most 3 with at least 10 each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<SampledFunction>,
+    /// Of code outside of parallel regions: samples of what Python did to import modules, at least so many. Absent if there were hardly any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importing: Option<u64>,
     /// Of units that take differently long: the slow ones against the fast ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uneven: Option<Uneven>,

@@ -110,7 +110,7 @@ pub(crate) fn called(site: &Site) -> Option<&str> {
     detail.split(',').next() // its kind is behind it
 }
 
-fn base(path: &str) -> &str {
+pub(crate) fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
@@ -155,6 +155,9 @@ pub struct SampledWork {
     pub functions: Vec<SampledFunction>,
     /// Likewise the lines.
     pub lines: Vec<SampledLine>,
+    /// Of `work` what Python did to import modules, by stacks: those that aren't whole may hide some. Absent if there was none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub importing: u64,
     /// Its slow units against fast ones, where they are uneven. Of several sites that are one region those with most units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uneven: Option<Uneven>,
@@ -172,9 +175,11 @@ impl SampledWork {
             uncounted,
             functions,
             lines,
+            importing,
             uneven,
             asleep,
         } = more;
+        self.importing += importing;
         if let Some(asleep) = asleep {
             self.asleep.get_or_insert_default().absorb(asleep);
         }

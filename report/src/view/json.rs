@@ -81,6 +81,9 @@ pub(super) struct RunningWords {
 pub(super) struct RegionWords {
     /// `doubt_kind` in words; null if there is no doubt.
     doubt: Option<&'static str>,
+    /// The program's own line in Python that leads to it, with its function; absent if the caller is another program, or isn't known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    called_from: Option<String>,
 }
 
 /// Words about a call path.
@@ -179,6 +182,7 @@ fn with_words(report: &Report) -> serde_json::Result<Value> {
     }
     add_each(&mut value["regions"], &report.regions, |r| RegionWords {
         doubt: r.doubt_kind.map(words::doubt),
+        called_from: words::python_caller(&report.contexts, &report.call_paths, r.id),
     })?;
     add_each(&mut value["call_paths"], &report.call_paths, |p| {
         CallPathWords {

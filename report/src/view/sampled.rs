@@ -5,13 +5,13 @@ mod process;
 use super::paint::{self, Paint};
 use super::table::{self, Column, wrap};
 use super::text::TextOptions;
-use crate::sampled::{LEAST, SampledLine, SampledRegion, SampledReport};
+use crate::sampled::{LEAST, SampledLine, SampledPool, SampledRegion, SampledReport};
 use crate::words::in_sentence;
 use crate::words::uneven::{meant, mostly_asleep, noun, reason};
 use crate::words::units::{count, percent, seconds, several};
 use ompfuse_format::Construct;
 use ompfuse_format::samples::{ClosedAt, TooMuch};
-use ompfuse_fuse::samples::Asleep;
+use ompfuse_fuse::samples::{Asleep, IMPORT};
 
 /// Lines of a region that are listed.
 const LINES: usize = 10;
@@ -52,7 +52,8 @@ fn head(report: &SampledReport, options: TextOptions) -> String {
         closed,
         idle,
         unrecorded,
-        regions: _,
+        pools,
+        regions,
         process: _,
         threads: _,
     } = report;
@@ -85,10 +86,43 @@ fn head(report: &SampledReport, options: TextOptions) -> String {
         ));
     }
     facts.extend(closed.as_ref().map(closed_at));
+    facts.extend(importing(regions));
+    let work = regions.iter().map(|r| r.work).sum();
+    facts.extend(pools.iter().map(|p| pool(p, work)));
     for fact in facts {
         text += &wrap(&format!("  {fact}"), options.width, "    ");
     }
     text
+}
+
+/// How much of the work outside of constructs imports Python's modules.
+fn importing(regions: &[SampledRegion]) -> Option<String> {
+    let outside = regions.iter().find(|r| r.construct.is_none())?;
+    let mut functions = outside.functions.iter();
+    let import = functions.find(|f| f.function.as_deref() == Some(IMPORT))?;
+    let share = import.total as f64 / outside.work.max(1) as f64;
+    (share >= MUCH).then(|| {
+        format!(
+            "at least {} of the work outside of constructs imports Python modules",
+            percent(share)
+        )
+    })
+}
+
+/// A library with threads of its own. `work`: samples of work.
+fn pool(pool: &SampledPool, work: u64) -> String {
+    let share = |n: u64| percent(n as f64 / work.max(1) as f64);
+    let waits = match pool.waits {
+        0 => String::new(),
+        n => format!(", {} more is its threads' wait for work", share(n)),
+    };
+    format!(
+        "{} ({}) has threads of its own, which are not recorded: {} of the work is in it{waits}; {} says how many threads",
+        pool.name,
+        pool.files.join(", "),
+        share(pool.samples),
+        pool.variable
+    )
 }
 
 /// Since when there are no samples, and why.

@@ -10,6 +10,7 @@ use behind::{mostly, serial_part, slow};
 pub(crate) use places::{cause_place, loss_place};
 use places::{named, place};
 pub use prediction::{lower_bound, path, prediction, why};
+pub(in crate::words) use remedies::is_interpreted;
 pub use remedies::{remedy, schedule};
 use tasks::of_tasks;
 

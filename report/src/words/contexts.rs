@@ -1,10 +1,19 @@
 //! Where a region was called from, in a few words.
 
-use crate::model::{ContextCall, ContextCut};
+mod python;
+
+pub use python::caller as python_caller;
+
+use crate::model::{ContextCall, ContextCut, Language};
 use ompfuse_fuse::names::unnamed;
+use std::borrow::Cow;
 
 /// Most functions that are named.
 const MOST: usize = 5;
+/// Those of other languages that are named behind Python's.
+const MOST_BEHIND_PYTHON: usize = 3;
+/// Stands for calls.
+const LEFT_OUT: &str = "…";
 
 /// What comes before `main`, and below a thread's own function: nobody asks for it.
 const BEGINNINGS: [&str; 6] = [
@@ -22,43 +31,52 @@ struct Step<'c> {
     file: Option<&'c str>,
     text: String,
     has_name: bool,
+    is_python: bool,
 }
 
 /// The calls to a region from outside inwards: `main › solve › libopenblas.so: cblas_dgemm › exec_blas`. Of a library's own calls the
 /// outermost counts, which is the function that others call, and the innermost ones. `None` if the context isn't known.
 pub fn called_from(all: &[ContextCall], context: u32) -> Option<String> {
     let (chain, cut) = chain(all, context)?;
-    let program = chain.last().and_then(|c| c.file.as_deref());
     let mut steps: Vec<Step<'_>> = vec![];
-    for call in chain.iter().rev() {
+    for call in chain.iter().rev().filter(|call| !python::is_between(call)) {
         let step = Step {
             file: call.file.as_deref(),
             text: function(call),
             has_name: call.function.is_some(),
+            is_python: call.language == Some(Language::Python),
         };
         // A function that calls itself stands once.
         if steps.last() != Some(&step) {
             steps.push(step);
         }
     }
-    let steps = telling(&steps);
-    let mut text = String::new();
-    if cut == Some(ContextCut::Depth) || steps.len() > MOST {
-        text += "… › ";
+    // Python's calls are outside of others.
+    let (python, others) = steps.split_at(steps.iter().take_while(|s| s.is_python).count());
+    let is_cut = cut == Some(ContextCut::Depth);
+    let (mut shown, most) = match python.is_empty() {
+        true => (vec![], MOST),
+        false => (python::telling(python, is_cut), MOST_BEHIND_PYTHON),
+    };
+    let others = telling(others, python.is_empty());
+    if python.is_empty() && is_cut || others.len() > most {
+        shown.push(Cow::Borrowed(LEFT_OUT));
     }
-    let mut file = program;
-    for (at, step) in steps[steps.len().saturating_sub(MOST)..].iter().enumerate() {
-        if at > 0 {
-            text += " › ";
-        }
-        if step.file != file && step.has_name {
-            let of = step.file.map_or_else(|| "?".to_owned(), file_name);
-            text += &format!("{of}: ");
-        }
+    let mut file = match python.is_empty() {
+        true => chain.last().and_then(|c| c.file.as_deref()),
+        false => None,
+    };
+    for step in &others[others.len().saturating_sub(most)..] {
+        shown.push(match step.file != file && step.has_name {
+            true => {
+                let of = step.file.map_or_else(|| "?".to_owned(), file_name);
+                Cow::Owned(format!("{of}: {}", step.text))
+            }
+            false => Cow::Borrowed(&step.text),
+        });
         file = step.file;
-        text += &step.text;
     }
-    Some(text.replace('\n', " "))
+    Some(shown.join(" › ").replace('\n', " "))
 }
 
 /// A context's calls from inside outwards, without what comes before `main`, and why there are no more. `None` if the context isn't known.
@@ -92,13 +110,13 @@ pub fn functions(all: &[ContextCall], context: u32) -> Vec<(String, Option<&str>
 }
 
 /// Of each library's consecutive calls the first, by which it was entered, and the last two: the innermost may be a wrapper that all regions
-/// share. Those with names, where there are any. What is in the outermost file stays.
-fn telling<'s, 'c>(steps: &'s [Step<'c>]) -> Vec<&'s Step<'c>> {
+/// share. Those with names, where there are any. `is_outermost`: what is in the first file stays, which is the program.
+fn telling<'s, 'c>(steps: &'s [Step<'c>], is_outermost: bool) -> Vec<&'s Step<'c>> {
     let mut all = vec![];
     for (nth, run) in steps.chunk_by(|a, b| a.file == b.file).enumerate() {
         let named: Vec<&Step<'_>> = run.iter().filter(|s| s.has_name).collect();
         match &named[..] {
-            _ if nth == 0 => all.extend(run),
+            _ if nth == 0 && is_outermost => all.extend(run),
             [] => all.extend(run.last()),
             [first, .., a, b] => all.extend([*first, *a, *b]),
             few => all.extend(few.iter().copied()),
@@ -117,6 +135,9 @@ pub fn is_beginning(function: Option<&str>, file: &str) -> bool {
 
 /// The function; without one the place in the file, behind the function's begin where that is known: never an address alone.
 fn function(call: &ContextCall) -> String {
+    if call.language == Some(Language::Python) {
+        return python::function(call);
+    }
     match (&call.function_demangled, &call.file) {
         (Some(function), _) => function.clone(),
         (None, Some(file)) => {
@@ -162,6 +183,7 @@ mod tests {
             offset: function.map(|_| 4),
             source: None,
             line: None,
+            language: None,
             cut: None,
         };
         (1..).zip(calls).map(call).collect()

@@ -192,6 +192,9 @@ fn functions(report: &Report) -> Option<String> {
     let is_known = report.regions.iter().any(is_code);
     let words = std::iter::once(&report.program).chain(&report.args);
     let words = words::shell_words(words.map(String::as_str));
+    if words::causes::is_interpreted(report) {
+        return None;
+    }
     (!is_known && !report.program.is_empty()).then(|| {
         format!(
             "What takes its time: ompfuse profile --functions '*' --calls pthread,io -- {words} (functions of a library: --functions \
@@ -347,12 +350,24 @@ pub(crate) fn efficiencies(e: &Efficiencies) -> String {
     text
 }
 
+/// Where a loss is, with the line in Python that leads there.
+fn place(report: &Report, loss: &Loss) -> Option<String> {
+    let place = words::loss_place(report, loss);
+    let caller = loss
+        .region
+        .and_then(|id| words::python_caller(&report.contexts, &report.call_paths, id));
+    match (place, caller) {
+        (Some(place), Some(caller)) => Some(format!("{place}, called from {caller}")),
+        (place, caller) => place.or_else(|| caller.map(|c| format!("what {c} calls"))),
+    }
+}
+
 fn told(report: &Report, loss: &Loss) -> ToldLoss {
     ToldLoss {
         region: loss.region,
         share: loss.share,
         seconds: loss.seconds,
-        place: words::loss_place(report, loss),
+        place: place(report, loss),
         cause: words::cause(report, loss),
         remedy: words::remedy(report, loss),
     }

@@ -151,6 +151,13 @@ impl Buffer {
         unsafe { (*self.header).tid }
     }
 
+    /// Whether it is the process's first thread.
+    #[inline(always)]
+    pub(crate) fn is_main(&self) -> bool {
+        // SAFETY: as in `tid`.
+        unsafe { (*self.header).tid == (*self.header).pid }
+    }
+
     /// Records lost so far.
     pub(crate) fn lost(&self) -> u64 {
         // SAFETY: as in commit.

@@ -1,13 +1,14 @@
-//! Calling contexts: the chain of return addresses where a region is forked. A thread finds a chain that it has met by its hash; a new one is written once, after the files that its addresses are in.
+//! Calling contexts: the chain of return addresses where a region is forked, and of Python frames behind them. A thread finds a chain that it has met by its hash; a new one is written once, after the files that its addresses are in.
 
 use super::{Thread, sums};
+use crate::python::{self, Frame, Frames};
 use crate::syscall;
 use crate::unwind::{self, Caller, Chain, Rules};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use ompfuse_format::Construct;
 use ompfuse_format::record::context::{
-    self, Calls, Context, MAX_BUILD_ID, MAX_DEPTH, MAX_PATH, Object,
+    self, Calls, ChainEnd, Context, Language, MAX_BUILD_ID, MAX_DEPTH, MAX_PATH, Object,
 };
 
 /// Most return addresses that are wanted; 0: none.
@@ -21,6 +22,8 @@ const CHAINS: usize = 1024;
 const SITES: usize = 64;
 /// Files that a thread has told of. The first ones are told again where there are more.
 const OBJECTS: usize = 128;
+/// Python functions, likewise.
+const FUNCTIONS: usize = 512;
 
 /// What a thread knows of contexts. Zeros are valid: nothing.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub(super) struct Contexts {
     sites: [Cell<SiteContext>; SITES],
     objects: [Cell<usize>; OBJECTS],
     told: Cell<usize>,
+    functions: [Cell<u64>; FUNCTIONS],
+    told_functions: Cell<usize>,
     /// Number of the last context.
     last: Cell<u64>,
     generation: Cell<u32>,
@@ -52,13 +57,32 @@ struct SiteContext {
 /// Records contexts from now on, so deep at most.
 pub(crate) fn switch_on(depth: u32) {
     if depth > 0 && unwind::prepare() {
+        python::look();
         DEPTH.store(depth.min(MAX_DEPTH as u32), Ordering::Relaxed);
     }
 }
 
 /// Other code may be where some was: chains mean something else.
 pub(crate) fn modules_have_come() {
+    if DEPTH.load(Ordering::Relaxed) > 0 {
+        python::look();
+    }
     GENERATION.fetch_add(1, Ordering::Release);
+}
+
+/// Whether Python's frames are callers of what a chain has. Those of a chain that ends in a construct's body are outside of that.
+fn are_outside(chain: &Chain) -> bool {
+    chain.is_met || chain.end != ChainEnd::Whole
+}
+
+/// A chain's hash becomes that of the frames, too, so many at most.
+fn mix(frames: &Frames, chain: &mut Chain, depth: usize) {
+    let (hash, is_cut) = frames.mix(chain.hash, depth.min(chain.room()));
+    let end = match is_cut {
+        true => ChainEnd::Depth,
+        false => ChainEnd::Whole,
+    };
+    chain.set(hash, end);
 }
 
 impl Thread {
@@ -86,13 +110,27 @@ impl Thread {
             return 0;
         };
         let depth = DEPTH.load(Ordering::Relaxed) as usize;
-        let chain = unwind::walk(&contexts.rules, self.stack.bounds(), caller, depth);
+        let stack = self.stack.bounds();
+        // The interpreter frees the states of other threads while these go on.
+        let frames = match self.buffer.is_main() {
+            true => python::frames(stack, caller.sp),
+            false => None,
+        };
+        let before = frames.map_or(0..0, |frames| frames.interpreter());
+        let mut chain = unwind::walk(&contexts.rules, stack, caller, depth, &before);
+        let frames = frames.filter(|_| are_outside(&chain));
+        if let Some(frames) = frames {
+            mix(&frames, &mut chain, depth);
+        }
         // SAFETY: less than CHAINS.
         let known = unsafe { contexts.chains.get_unchecked(chain.hash as usize % CHAINS) };
         // As in `unwind::Rules`: a signal handler may change the place.
         let mut context = known.number.get();
         compiler_fence(Ordering::SeqCst);
         if known.hash.get() != chain.hash {
+            if let Some(frames) = frames {
+                self.go_on(contexts, &frames, &mut chain, depth);
+            }
             context = self.learn_context(contexts, known, &chain);
         }
         // Sums' size is bounded, however often callers take turns: each context is told once.
@@ -234,30 +272,38 @@ impl Thread {
         }
         let (path, id) = (found.path(), unwind::build_id(&found));
         let object = Object {
+            language: None,
             begin: found.begin as u64,
             end: found.end as u64,
             bias: found.bias as u64,
             build_id: id.get(..id.len().min(MAX_BUILD_ID)).unwrap_or_default(),
             path: path.get(..path.len().min(MAX_PATH)).unwrap_or_default(),
         };
+        if self.write_object(&object) {
+            let told = contexts.told.get();
+            if let Some(place) = contexts.objects.get(told % OBJECTS) {
+                place.set(found.begin);
+            }
+            contexts.told.set(told.wrapping_add(1));
+        }
+    }
+
+    /// Writes what an address is in; false if that isn't tried.
+    fn write_object(&self, object: &Object<'_>) -> bool {
         let len = Object::len_of(object.build_id.len(), object.path.len());
         // A table of sums can't grow behind a stage that was written.
         if self.keeps_sums_only() && !self.buffer.has_room(len) {
-            return;
+            return false;
         }
         let Some(out) = self.buffer.room(len) else {
-            return;
+            return false;
         };
-        context::encode_object(&object, |at, word| {
+        context::encode_object(object, |at, word| {
             // SAFETY: the encoder writes as many words as the buffer gives.
             unsafe { out.add(at).write(word) };
         });
         let _ = self.buffer.commit(out, len / 8); // a lost record is counted
-        let told = contexts.told.get();
-        if let Some(place) = contexts.objects.get(told % OBJECTS) {
-            place.set(found.begin);
-        }
-        contexts.told.set(told.wrapping_add(1));
+        true
     }
 
     #[cold]
@@ -271,6 +317,50 @@ impl Thread {
             unsafe { out.add(at).write(word) };
         });
         self.buffer.commit(out, Calls::LEN / 8)
+    }
+
+    /// Continues a chain by the frames that are in its hash, and tells of their functions.
+    #[cold]
+    #[inline(never)]
+    fn go_on(&self, contexts: &Contexts, frames: &Frames, chain: &mut Chain, depth: usize) {
+        let mut is_known = true;
+        frames.each(depth.min(chain.room()), |frame| {
+            let begin = frame.begin();
+            is_known = is_known && self.tell_function(contexts, frame, begin);
+            if is_known {
+                chain.push(begin + 1 + frame.line());
+            }
+        });
+        if !is_known {
+            chain.end = ChainEnd::Unknown;
+        }
+    }
+
+    /// Writes which function is behind these addresses, if that wasn't told; false if it can't be.
+    fn tell_function(&self, contexts: &Contexts, frame: &Frame, begin: u64) -> bool {
+        if contexts.functions.iter().any(|f| f.get() == begin) {
+            return true;
+        }
+        let mut path = [0; MAX_PATH];
+        let len = frame.write_name(&mut path);
+        let (end, bias) = Frame::end(begin);
+        let object = Object {
+            language: Some(Language::Python),
+            begin,
+            end,
+            bias,
+            build_id: &[],
+            path: path.get(..len).unwrap_or_default(),
+        };
+        if len == 0 || !self.write_object(&object) {
+            return false;
+        }
+        let told = contexts.told_functions.get();
+        if let Some(place) = contexts.functions.get(told % FUNCTIONS) {
+            place.set(begin);
+        }
+        contexts.told_functions.set(told.wrapping_add(1));
+        true
     }
 
     /// Gives the memory back.

@@ -60,6 +60,11 @@ pub(crate) fn prepare() -> bool {
     true
 }
 
+/// The program's path.
+pub(crate) fn program() -> &'static [u8] {
+    PROGRAM.get().map_or(&[], |p| p.to_bytes())
+}
+
 /// In tests this library is the program, too.
 #[cfg(test)]
 pub(super) fn own_is_nobody() {
@@ -103,6 +108,13 @@ impl Found {
     /// Whether it is this library.
     pub(crate) fn is_own(&self) -> bool {
         self.begin == OWN.load(Ordering::Relaxed)
+    }
+
+    /// It stays where it is until the process ends.
+    pub(crate) fn keep_loaded(&self) {
+        let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+        // SAFETY: the loader's string; nothing is loaded that is not there already. An empty name is the program's.
+        unsafe { libc::dlopen(self.name, flags) };
     }
 
     /// Its path, as the loader has it.

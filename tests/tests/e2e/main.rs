@@ -132,6 +132,7 @@ mod planted;
 mod prebuilt;
 mod probe_time;
 mod probes;
+mod python;
 mod reading;
 mod repeated_input;
 mod room;

@@ -15,6 +15,8 @@ pub(crate) struct Nothing {
     pub(crate) run: PathBuf,
     /// `None`: that was said already.
     why: Option<String>,
+    /// The program with its arguments, as a shell takes them.
+    pub(crate) command: String,
 }
 
 impl std::fmt::Display for Nothing {
@@ -41,6 +43,7 @@ impl Recorder<'_> {
         Err(Nothing {
             run: run.to_owned(),
             why: self.why_nothing(strays),
+            command: self.command(),
         }
         .into())
     }
@@ -93,16 +96,25 @@ impl Recorder<'_> {
                 name.display()
             ));
         }
-        let words =
-            std::iter::once(self.program.name).chain(self.program.args.iter().map(|a| &**a));
-        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        // The functions of a file that starts an interpreter say nothing.
+        let options = match name.file_name().and_then(|n| n.to_str()) {
+            Some(name) if name.starts_with("python") => "--calls pthread,io",
+            _ => "--functions '*' --calls pthread,io",
+        };
         Some(format!(
             "neither {} nor a library or program that it has loaded or started with the variables that ompfuse sets (LD_AUDIT and \
              OMPFUSE_*) calls an OpenMP runtime (GOMP_*, __kmpc_*), MPI, or what --calls names; what is linked statically can't be \
-             seen; for its own functions and for what it waits for: ompfuse profile --functions '*' --calls pthread,io -- {}",
+             seen; for what takes its time: ompfuse profile {options} -- {}",
             name.display(),
-            shell_words(words.iter().map(|w| &**w))
+            self.command()
         ))
+    }
+
+    fn command(&self) -> String {
+        let words =
+            std::iter::once(self.program.name).chain(self.program.args.iter().map(|a| &**a));
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        shell_words(words.iter().map(|w| &**w))
     }
 
     /// Says which parts of a selection matched nothing in all that was recorded.

@@ -1,7 +1,7 @@
 //! Calling contexts as threads have met them.
 
 use super::ContextObject;
-use ompfuse_format::record::context::{self, ChainEnd};
+use ompfuse_format::record::context::{self, ChainEnd, Language};
 use ompfuse_format::record::sums::Entry;
 use ompfuse_format::record::{Node, Record, ThreadFile};
 use std::collections::HashMap;
@@ -35,9 +35,14 @@ impl ThreadContexts {
 
     pub(crate) fn object(&mut self, object: &context::Object<'_>) {
         let hex = |id: &[u8]| id.iter().map(|b| format!("{b:02x}")).collect();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut parts = object.path.splitn(2, |&b| b == 0);
+        let path = parts.next().unwrap_or_default();
+        let function = parts.next().unwrap_or_default();
         let named = ContextObject {
-            path: String::from_utf8_lossy(object.path).into_owned(),
+            path: text(path),
             build_id: (!object.build_id.is_empty()).then(|| hex(object.build_id)),
+            python: object.language.map(|Language::Python| text(function)),
         };
         let place = (object.begin, object.end, object.bias, Arc::new(named));
         self.objects.push(place);

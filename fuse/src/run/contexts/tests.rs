@@ -6,6 +6,7 @@ fn thread(bias: u64, chains: &[&[u64]]) -> ThreadContexts {
     let program = Arc::new(ContextObject {
         path: "/bin/p".to_owned(),
         build_id: None,
+        python: None,
     });
     contexts.objects = vec![(bias, bias + 0x1000, bias, program)];
     for (number, chain) in (1..).zip(chains) {

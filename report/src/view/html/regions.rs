@@ -127,6 +127,7 @@ fn one(context: &Context<'_>, row: &Row<'_>) -> Markup {
                     }
                     a href={ "#region=" (key) } { span.kind { (kind(region)) } " " span.place { (location(region)) } }
                     @if let Some(function) = function(region) { span.sub.fn { (function) } }
+                    @if let Some(caller) = &row.python { span.sub.fn { "called from " (caller) } }
                 }
                 td.c-share { (share_bar("work", region.of_available, work(region))) }
                 td.c-time { (seconds(region.time_s)) }

@@ -21,6 +21,8 @@ pub(in crate::view) struct Row<'a> {
     /// What it stands for.
     pub(in crate::view) sites: Vec<&'a Region>,
     pub(in crate::view) callers: Vec<Caller>,
+    /// The line in Python that leads to it.
+    pub(in crate::view) python: Option<String>,
     pub(in crate::view) worst: Option<Worst>,
     pub(in crate::view) units: Option<SiteUnits>,
 }
@@ -63,6 +65,11 @@ pub(in crate::view) fn rows<'a>(
         Row {
             units: units.and_then(|u| u.of(named)),
             callers: callers.remove(&region.id).unwrap_or_default(),
+            python: words::python_caller(
+                &merged.report.contexts,
+                &merged.report.call_paths,
+                region.id,
+            ),
             worst: worst(region, overhead, &merged.report.properties),
             region,
             overhead,

@@ -5,11 +5,13 @@ use super::{Paint, Sort, TextOptions, laid_out, titled};
 use crate::model::{Class, Region, Report};
 use crate::view::html::rows::imbalance;
 use crate::view::table::{Column, front, wrap};
+use crate::words::python_caller;
 use crate::words::units::{self, count, percent, seconds};
 use crate::words::verdict::is_without_regions;
 use crate::words::{self, head, kind, location};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Problem;
+use ompfuse_fuse::names::readable;
 use std::collections::BTreeMap;
 
 /// Width of the bars that show shares.
@@ -193,6 +195,14 @@ pub(super) fn regions(
     Some(text)
 }
 
+/// A region's place; its function alone where no source line is known, since the caller's line tells more than an address.
+fn without_address(region: &Region) -> String {
+    match (&region.source, &region.function) {
+        (None, Some(function)) => readable(function).into_owned(),
+        _ => location(region),
+    }
+}
+
 /// What the columns say of a region.
 fn region_row(report: &Report, region: &Region) -> Vec<String> {
     let works = region.work_by_place();
@@ -208,7 +218,10 @@ fn region_row(report: &Report, region: &Region) -> Vec<String> {
         percent(share),
         seconds(region.time_s),
         kind(region),
-        location(region),
+        match python_caller(&report.contexts, &report.call_paths, region.id) {
+            Some(caller) => format!("{caller} › {}", without_address(region)),
+            None => location(region),
+        },
         count(region.executions),
         if region.xus > 0 {
             count(region.xus)

@@ -10,22 +10,39 @@ use ompfuse_fuse::samples::Reason;
 /// A serial part with a smaller share of the work limits nobody yet.
 const NEAR: f64 = 0.05;
 
+/// From this share on, the functions of a serial part are mostly those that import modules.
+const IMPORTING: f64 = 0.25;
+
+/// Whether most of a serial part imports modules.
+pub(super) fn is_importing(behind: Option<&Behind>) -> bool {
+    behind.is_some_and(|b| 2 * b.importing.unwrap_or(0) > b.samples)
+}
+
 /// Where most of the work is.
 pub(super) fn mostly(behind: Option<&Behind>) -> Option<String> {
     let Behind {
         samples,
         most_in,
         functions,
+        importing,
         uneven: _,
     } = behind?;
+    let share = |n: u64| n as f64 / (*samples).max(1) as f64;
+    let importing = importing.map(share).filter(|share| *share >= IMPORTING);
+    if let Some(share) = importing {
+        return Some(format!(
+            "at least {} of its samples import Python modules",
+            percent(share)
+        ));
+    }
     if let Some(most) = most_in {
         return Some(format!("most of it in {}", most_of(most)));
     }
-    let share = |f: &SampledFunction| {
-        let share = percent(f.samples as f64 / (*samples).max(1) as f64);
+    let named = |f: &SampledFunction| {
+        let share = percent(share(f.samples));
         format!("{share} of it in {}", f.function.as_deref().unwrap_or("?"))
     };
-    let named: Vec<String> = functions.iter().map(share).collect();
+    let named: Vec<String> = functions.iter().map(named).collect();
     (!named.is_empty()).then(|| named.join(", "))
 }
 

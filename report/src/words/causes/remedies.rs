@@ -1,5 +1,6 @@
 //! What usually helps.
 
+use super::behind::is_importing;
 use super::percent;
 use crate::causes::TINY_S;
 use crate::model::{Better, Cause, FewerThreads, Loss, Report, Sharing};
@@ -27,7 +28,11 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
         cause => cause,
     };
     let text = match cause {
-        Cause::SerialPart { function: None, .. } if !has_functions(report) && !is_named(loss) => {
+        // Modules are imported once, however long the program runs.
+        Cause::SerialPart { .. } if is_importing(loss.behind.as_ref()) => return None,
+        Cause::SerialPart { function: None, .. }
+            if !has_functions(report) && !is_named(loss) && !is_interpreted(report) =>
+        {
             "parallelise that code; --functions '*' names its functions"
         }
         Cause::SerialPart { .. } => "parallelise that code",
@@ -173,6 +178,12 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
 fn has_functions(report: &Report) -> bool {
     let mut regions = report.regions.iter();
     regions.any(|r| r.construct == Some(Construct::Function))
+}
+
+/// Whether the program is Python: its file has hardly any functions, and those of the interpreter say little.
+pub(in crate::words) fn is_interpreted(report: &Report) -> bool {
+    let name = report.program.rsplit('/').next().unwrap_or_default();
+    name.starts_with("python")
 }
 
 /// From this share of the work on, threads that sleep need no processor each.

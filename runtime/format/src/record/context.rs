@@ -1,13 +1,16 @@
 //! Calling contexts: which chain of calls a thread was in where it forked a region.
 //!
 //! ```text
-//! object    kind:u8 0:u8 len:u16 id's length:u16 path's length:u16 | begin:u64 end:u64 bias:u64 | build id, path, zeros
+//! object    kind:u8 language:u8 len:u16 id's length:u16 path's length:u16 | begin:u64 end:u64 bias:u64 | build id, path, zeros
 //! context   kind:u8 end:u8 len:u16 0:u32 | number:u64 | return address:u64...
 //! calls     kind:u8 construct:u8 len:u16 site:u32 | context:u64
 //! ```
 //! All three hold for the thread that wrote them, from there on in its file. A context's addresses are run-time addresses; each
 //! is in the last object before it that covers it. A context is written again, under another number, where the thread has
 //! forgotten it: equal chains are one context, whatever their numbers.
+//!
+//! An object with a [`Language`] is a function of that language. Its addresses are above those of all code, and its link-time addresses are
+//! lines. Its path is that of the source, a zero byte, and the function's name.
 
 use super::get;
 use crate::construct::Construct;
@@ -28,9 +31,29 @@ pub const MAX_BUILD_ID: usize = 32;
 /// Longest path that is kept, in bytes; a longer one is cut.
 pub const MAX_PATH: usize = 1024;
 
-/// A file that the loader has mapped: the program or a library, patched or not.
+/// What interprets a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Language {
+    /// CPython.
+    Python = 1,
+}
+
+impl Language {
+    /// The language with this number.
+    pub const fn from_number(number: u8) -> Option<Language> {
+        match number {
+            1 => Some(Language::Python),
+            _ => None,
+        }
+    }
+}
+
+/// A file that the loader has mapped: the program or a library, patched or not. Or an interpreted function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object<'a> {
+    /// Of a function: its language.
+    pub language: Option<Language>,
     /// First address.
     pub begin: u64,
     /// Behind its last address.
@@ -117,7 +140,11 @@ impl Calls {
 pub fn encode_object(o: &Object<'_>, mut put: impl FnMut(usize, u64)) {
     let len = Object::len_of(o.build_id.len(), o.path.len()) as u64;
     let lengths = (o.build_id.len() as u64) << 32 | (o.path.len() as u64) << 48;
-    put(0, u64::from(KIND_OBJECT) | len << 16 | lengths);
+    let language = o.language.map_or(0, |language| language as u64);
+    put(
+        0,
+        u64::from(KIND_OBJECT) | language << 8 | len << 16 | lengths,
+    );
     put(1, o.begin);
     put(2, o.end);
     put(3, o.bias);
@@ -162,6 +189,7 @@ pub(super) fn read_object(body: &[u8]) -> Option<Object<'_>> {
     let text = body.get(32..32 + id + path)?;
     let (build_id, path) = text.split_at_checked(id)?;
     Some(Object {
+        language: Language::from_number(body[1]),
         begin: get(body, 8),
         end: get(body, 16),
         bias: get(body, 24),
@@ -207,7 +235,9 @@ mod tests {
     #[test]
     fn objects_come_back() {
         for path in ["", "/a", "/lib/x.so.1", "/usr/lib/x86_64"] {
+            let language = path.starts_with("/a").then_some(Language::Python);
             let object = Object {
+                language,
                 begin: 0x7f00_0000_0000,
                 end: 0x7f00_0010_0000,
                 bias: 0x7f00_0000_0000,
