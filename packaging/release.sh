@@ -28,8 +28,8 @@ done
 awk -v heading="## [$version]" '
     index($0, heading) == 1 { found = 1; next }
     found && /^## / { exit }
-    found' CHANGELOG.md >"$release/NOTES.md"
-grep -q . "$release/NOTES.md" || {
+    found' CHANGELOG.md >"$release/NOTES"
+grep -q . "$release/NOTES" || {
     echo "packaging/release.sh: CHANGELOG.md has nothing about $version" >&2
     exit 1
 }

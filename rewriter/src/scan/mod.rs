@@ -1,9 +1,9 @@
 //! Finding every OpenMP construct in a compiled program: bytes in, a [`Scan`] out.
 //!
 //! Ways into the runtime (`entries`) give candidates, found in the bytes at memory speed; only functions with a
-//! candidate are decoded (`decode`). Most arguments stand right before their calls (`nearby`); for the rest, calls
-//! through registers, and the shapes that gcc inlines (`shapes`), values are propagated through whole functions
-//! (`dataflow`, over the instructions' effects in `ops`); functions that call KMPC's interface, or that it hands over, are
+//! candidate are decoded (`decode`). Most arguments stand right before their calls (`flow::nearby`); for the rest,
+//! calls through registers, and the shapes that gcc inlines (`shapes`), values are propagated through whole functions
+//! (`flow::dataflow`, over the instructions' effects in `flow::op`); functions that call KMPC's interface, or that it hands over, are
 //! none of gcc's.
 
 mod assemble;
