@@ -103,5 +103,11 @@ fn uneven(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Option<Cause>
 /// What is known of a place's schedule, as `static` or `dynamic,8`.
 fn schedule_of(found: &Found<'_>, site: u32) -> Option<String> {
     let detail = found.summary.sites.get(site as usize)?.detail.as_deref()?;
-    crate::compare::gather::rows::schedule(detail)
+    let told = crate::compare::gather::rows::schedule(detail)?;
+    // What gcc computes in place has no number.
+    Some(match told.strip_suffix(',') {
+        Some(kind) if detail.ends_with("chunk") => format!("{kind}, in chunks"),
+        Some(kind) => kind.to_owned(),
+        None => told,
+    })
 }
