@@ -290,12 +290,14 @@ impl Frame {
             )
         };
         let whole = file_len + 1 + name.len();
-        if let Some(rest) = out.get_mut(file_len..whole) {
-            rest[0] = 0;
-            rest[1..].copy_from_slice(name);
-            return whole;
-        }
-        0
+        let rest = out.get_mut(file_len..whole);
+        let Some((between, rest)) = rest.and_then(<[u8]>::split_first_mut) else {
+            return 0;
+        };
+        *between = 0;
+        // A probe has no way to panic, which `copy_from_slice` could.
+        rest.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
+        whole
     }
 }
 

@@ -49,8 +49,8 @@ pub(crate) fn problem(problem: &Problem) -> String {
                  missing"
         ),
         Problem::Unfinished { pid } => format!(
-            "process {pid} ended without the C library's exit (by _exit, by a signal, or by becoming another program): code \
-                 around constructs is missing, and a call that it was in"
+            "process {pid} ended without the C library's exit (by _exit, by a signal, or by becoming another program): no \
+                 construct is missing, only code around constructs, and a call that it was in"
         ),
         Problem::ThreadsLost { pid, threads } => {
             format!("process {pid}: {}", threads_lost(*threads))
@@ -161,7 +161,7 @@ fn together(first: &Problem, others: &[&Problem]) -> String {
         ),
         Problem::Unfinished { .. } => format!(
             "{processes} processes ended without the C library's exit (by _exit, by a signal, or by becoming other programs): \
-                 code around constructs is missing, and calls that they were in"
+                 no construct is missing, only code around constructs, and calls that they were in"
         ),
         Problem::EstimatedClock { .. } => format!(
             "times of {processes} processes are estimates: they left no reading of the clock at their end"

@@ -35,6 +35,18 @@ pub(super) unsafe fn hash(text: usize) -> u64 {
     unsafe { (word(text + HASH) as u64).rotate_left(9) ^ word(text + LENGTH) as u64 }
 }
 
+/// A character's bytes, and how many there are. (`char::encode_utf8` could panic.)
+fn utf8(character: char) -> ([u8; 4], usize) {
+    let number = character as u32;
+    let more = |shift: u32| 0x80 | (number >> shift & 0x3f) as u8;
+    match character.len_utf8() {
+        1 => ([number as u8, 0, 0, 0], 1),
+        2 => ([0xc0 | (number >> 6) as u8, more(0), 0, 0], 2),
+        3 => ([0xe0 | (number >> 12) as u8, more(6), more(0), 0], 3),
+        _ => ([0xf0 | (number >> 18) as u8, more(12), more(6), more(0)], 4),
+    }
+}
+
 /// Writes as much of a text as there is room for. Returns how much that is.
 ///
 /// # Safety
@@ -63,12 +75,32 @@ pub(super) unsafe fn write(text: usize, layout: &Layout, out: &mut [u8]) -> usiz
         let character = char::from_u32(number)
             .filter(|c| *c != '\0')
             .unwrap_or(char::REPLACEMENT_CHARACTER);
-        let len = character.len_utf8();
+        let (bytes, len) = utf8(character);
         let Some(room) = out.get_mut(written..written + len) else {
             break;
         };
-        character.encode_utf8(room);
+        room.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
         written += len;
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utf8;
+
+    #[test]
+    fn characters_are_encoded_as_the_language_does() {
+        for number in (0..0x11_0000)
+            .step_by(7)
+            .chain([0x7f, 0x80, 0x7ff, 0x800, 0xffff, 0x1_0000])
+        {
+            let Some(character) = char::from_u32(number) else {
+                continue;
+            };
+            let mut wanted = [0; 4];
+            let len = character.encode_utf8(&mut wanted).len();
+            assert_eq!(utf8(character), (wanted, len));
+        }
+    }
 }

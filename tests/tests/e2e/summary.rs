@@ -183,6 +183,8 @@ fn sums_are_those_of_the_records(name: &str, compiler: &str) {
         found.retain(|f| name != "mg" || !f.contains(".executions: "));
         // Sums have no times to compare those of samples with.
         found.retain(|f| !f.starts_with(".sampled") && !f.contains(".behind"));
+        // What is worth trying depends on small differences, and so do numbers in a sentence.
+        found.retain(|f| !f.starts_with(".to_try") && !f.starts_with(".running.told"));
         // How idle time is divided follows from the time in regions, which differs a little.
         let [of_records, of_sums] = [&records, &sums].map(working);
         assert_eq!(

@@ -196,7 +196,7 @@ fn workers_that_end_by_exit_are_not_called_killed() {
     let ended = notes("exit", &[path]);
     assert_eq!(table::export(&folder.join("exit/run-0001")).len(), 2 * 20);
     assert!(!ended.contains("orderly"), "{ended}");
-    assert!(ended.contains("code around constructs is missing"), "{ended}");
+    assert!(ended.contains("no construct is missing"), "{ended}");
     let killed = notes("killed", &[path, "kill"]);
     assert!(killed.contains("did not end in an orderly way"), "{killed}");
 }

@@ -130,7 +130,7 @@ fn what_the_construct_says_is_not_said_again() {
         "{few:?}: {text}"
     );
     // Without samples nothing is different.
-    let run = record("uneven", "200000", &["--sampling=off"]);
+    let run = record("uneven", "2000000", &["--sampling=off"]);
     let loss = self::loss(&run, "uneven");
     assert!(loss["behind"].is_null(), "{loss:#}");
     assert!(!self::text(&run).contains("--lines"));
