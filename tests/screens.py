@@ -144,13 +144,12 @@ def started(name, folder):
 def screen(command, name):
     """The first lines that `profile` shows."""
     folder = FOLDER / "work"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     env = os.environ | {"OMP_NUM_THREADS": "2", "COLUMNS": "80", "NO_COLOR": "1", "PYTHONHASHSEED": "0"}
-    words = [str(word) for word in started(name, folder)]
-    # Copies of libraries are made once.
+    # Copies of libraries are made in the first run.
     for _ in range(2):
-        shutil.rmtree(folder / "out", ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        words = [str(word) for word in started(name, folder)]
         done = subprocess.run([command, "profile", "-o", "out", "--", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     lines = [line.replace(str(FOLDER), "…") for line in done.stderr.splitlines()]
     return lines[:LINES]
