@@ -1,12 +1,10 @@
 //! What can be told of a process that runs already.
 
 use super::{Check, Diagnosis, State};
+use crate::sampling::places::is_runtime;
 use crate::{attached, processors, sampling};
 use ompfuse_report::words::units::several;
 use std::collections::BTreeSet;
-
-/// OpenMP runtimes, as the names of their files begin.
-const RUNTIMES: [&str; 3] = ["libgomp", "libomp", "libiomp5"];
 
 /// Looks at a process; nothing of it changes.
 pub(crate) fn diagnose(pid: u32) -> Diagnosis {
@@ -81,8 +79,8 @@ fn files(pid: u32) -> Check {
         .filter_map(|line| Some(&line[line.find('/')?..]))
         .collect();
     let file = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let is_runtime = |name: &String| RUNTIMES.iter().any(|runtime| name.starts_with(runtime));
-    let runtimes: Vec<String> = paths.iter().map(|p| file(p)).filter(is_runtime).collect();
+    let runtimes = paths.iter().map(|p| file(p));
+    let runtimes: Vec<String> = runtimes.filter(|name| is_runtime(name)).collect();
     let runtime = match &runtimes[..] {
         [] => "no OpenMP runtime beside the program".to_owned(),
         all => all.join(", "),

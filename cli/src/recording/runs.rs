@@ -29,6 +29,7 @@ use ompfuse_format::run::{
     ModuleStatus, RankEnd, RankState, RunModule, TAKES_TURNS,
 };
 use ompfuse_report::job::worse;
+use ompfuse_report::words::units::several;
 use signal_hook::consts::SIGINT;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,8 @@ fn patched(modules: &[RunModule]) -> String {
             let name = Path::new(&first.binary.path)
                 .file_name()
                 .unwrap_or_default();
-            format!("{} and {} more files", name.display(), others.len())
+            let others = several(others.len() as u64, "more file");
+            format!("{} and {others}", name.display())
         }
         [] => String::new(),
     };

@@ -33,6 +33,11 @@ pub(crate) struct Names<'a> {
     pub(crate) programs: &'a [String],
 }
 
+/// Whether a file is a library with an OpenMP runtime, by its name.
+pub(crate) fn is_runtime(file: &str) -> bool {
+    RUNTIMES.iter().any(|runtime| file.starts_with(runtime))
+}
+
 /// Names what a run's samples have.
 pub(crate) fn name(run: &Path, names: Names<'_>) -> Result<()> {
     let mut files = vec![];
@@ -71,7 +76,7 @@ fn of_file(path: &str, offsets: &BTreeSet<u64>, names: Names<'_>, to: &mut Sampl
         RUNTIME_LIBRARY | AUDIT_LIBRARY => Code::Recording,
         // This command, before it became the program.
         _ if std::env::current_exe().is_ok_and(|own| own == Path::new(path)) => Code::Recording,
-        _ if RUNTIMES.iter().any(|r| file.starts_with(r)) => Code::Runtime,
+        _ if is_runtime(file) => Code::Runtime,
         _ => Code::User,
     };
     let is_program = module.is_some() || names.programs.iter().any(|p| p == path);
