@@ -70,8 +70,7 @@ pub enum HistoryError {
 }
 
 /// A program over its commits.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct History {
     /// Version of this form: 1.
     pub version: u32,
@@ -84,8 +83,7 @@ pub struct History {
 }
 
 /// Commits that can be compared with each other.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Series {
     /// File name of the program.
     pub program: String,
@@ -102,8 +100,7 @@ pub struct Series {
 }
 
 /// A commit with its measurements.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Point {
     /// Name of the file with its baseline; of several the first.
     pub name: String,
@@ -123,8 +120,7 @@ pub struct Point {
 }
 
 /// A quantity over the commits.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Curve {
     /// What was measured. Times are in seconds.
     pub quantity: Quantity,
@@ -145,8 +141,7 @@ pub struct Curve {
 }
 
 /// How changes of a curve were looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Every difference is a change: the value depends on the executed code alone.
@@ -158,8 +153,7 @@ pub enum Basis {
 }
 
 /// The noise of a curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Noise {
     /// Standard deviation of a commit's value, as a share of it.
     pub deviation: f64,
@@ -170,8 +164,7 @@ pub struct Noise {
 }
 
 /// A change of a curve's level.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ChangePoint {
     /// Position in `commits` of the first commit that most likely has it.
     pub at: u32,

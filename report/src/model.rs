@@ -57,8 +57,7 @@ use serde::{Deserialize, Serialize};
 pub const REPORT_VERSION: u32 = 2;
 
 /// The values of a report on a run or profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Report {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,

@@ -21,8 +21,7 @@ use std::collections::BTreeMap;
 const MOST: usize = 1000;
 
 /// The samples of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SampledReport {
     /// The program as the user named it.
     pub program: String,
@@ -55,8 +54,7 @@ pub struct SampledReport {
 }
 
 /// Processes that ran already when they were looked at, or a program of which there are no records.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SampledProcess {
     /// The numbers of the processes; empty: it was started.
     pub pids: Vec<u32>,
@@ -65,8 +63,7 @@ pub struct SampledProcess {
 }
 
 /// What a thread did while it was looked at. Times are in seconds; those with a processor are estimates, as samples are.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SampledThread {
     /// Kernel's thread number.
     pub tid: u32,
@@ -90,8 +87,7 @@ pub struct SampledThread {
 }
 
 /// The samples of a region, or of the code outside of constructs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SampledRegion {
     /// Kind; `None`: the code outside of constructs.
     #[serde(skip_serializing_if = "Option::is_none")]

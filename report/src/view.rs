@@ -2,7 +2,6 @@
 //! [`words`](crate::words).
 
 pub mod diff;
-pub mod documents;
 pub mod growth;
 pub mod history;
 pub mod html;
@@ -13,7 +12,6 @@ mod outside;
 mod paint;
 pub mod pictures;
 pub mod sampled;
-#[cfg(feature = "schema")]
 pub mod schema;
 pub mod series;
 pub mod table;

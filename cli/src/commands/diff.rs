@@ -11,8 +11,8 @@ use ompfuse_report::compare::gate::{self, Gate, Outcome};
 use ompfuse_report::compare::units::SideUnits;
 use ompfuse_report::compare::{self, Diff, Side, units};
 use ompfuse_report::view::diff as view;
-use ompfuse_report::view::documents;
 use ompfuse_report::view::html;
+use ompfuse_report::view::schema;
 use ompfuse_report::words;
 use std::path::PathBuf;
 
@@ -123,7 +123,7 @@ enum Undecided {
 
 pub(super) fn run(args: &Args) -> Result<u8> {
     if args.schema {
-        return output::print(documents::DIFF).map(|()| 0);
+        return output::print(&schema::diff()).map(|()| 0);
     }
     let gates = gates(&args.fail_on)?;
     for file in [&args.markdown, &args.junit, &args.gitlab, &args.html]

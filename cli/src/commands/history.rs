@@ -10,7 +10,7 @@ use ompfuse_report::compare::Quantity;
 use ompfuse_report::history::{self, Named, Wanted};
 use ompfuse_report::view::history as view;
 use ompfuse_report::view::text::TextOptions;
-use ompfuse_report::view::{documents, html};
+use ompfuse_report::view::{html, schema};
 use std::path::PathBuf;
 
 /// Exit status where something got worse within `--fail-within`.
@@ -63,7 +63,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<u8> {
     if args.schema {
-        return output::print(documents::HISTORY).map(|()| 0);
+        return output::print(&schema::history()).map(|()| 0);
     }
     for file in [&args.html, &args.badge].into_iter().flatten() {
         atomic::check(file)?;

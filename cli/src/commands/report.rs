@@ -22,7 +22,7 @@ use ompfuse_fuse::names::Place;
 use ompfuse_progress::Progress;
 use ompfuse_report::view::growth::GrowthJson;
 use ompfuse_report::view::text::{Section, Sections};
-use ompfuse_report::view::{self, documents, json, text};
+use ompfuse_report::view::{self, json, schema, text};
 use ompfuse_report::{By, Report, Sort, TextOptions, filter, trying};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -197,11 +197,11 @@ impl ReportArgs {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(of) = args.schema {
-        return output::print(match of {
-            SchemaOf::Report => documents::REPORT,
-            SchemaOf::Series => documents::SERIES,
-            SchemaOf::Intervals => documents::INTERVALS,
-            SchemaOf::Lines => documents::LINES,
+        return output::print(&match of {
+            SchemaOf::Report => schema::report(),
+            SchemaOf::Series => schema::series(),
+            SchemaOf::Intervals => schema::intervals(),
+            SchemaOf::Lines => schema::lines(),
         });
     }
     args.report.page.check()?;

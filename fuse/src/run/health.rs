@@ -23,8 +23,7 @@ impl Health {
 }
 
 /// A reason why a run is incomplete or inexact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "problem", rename_all = "kebab-case")]
 pub enum Problem {
     /// A file can't be read. The part before the error is used.

@@ -18,8 +18,18 @@ const LEAST: u64 = 3;
 const MAIN: f64 = 0.5;
 
 /// Where a thread had stopped.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 pub struct StopPlace {
     /// The system call; absent if it is in none: a page of memory is fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,8 +49,7 @@ pub struct StopPlace {
 }
 
 /// Time at a place without processor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AsleepAt {
     /// Where.
     #[serde(flatten)]
@@ -54,8 +63,7 @@ pub struct AsleepAt {
 }
 
 /// Time in which threads had no processor because they wanted none, beside waits for OpenMP.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Asleep {
     /// Of all threads, in seconds: exact.
     pub seconds: f64,

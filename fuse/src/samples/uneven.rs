@@ -29,8 +29,7 @@ const MOST: f64 = 0.5;
 const ALIKE: f64 = 0.25;
 
 /// Slow units of a region against the others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Uneven {
     /// Units.
     pub units: u64,
@@ -53,8 +52,7 @@ pub struct Uneven {
 }
 
 /// Mean instructions of slow and of fast units.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Executed {
     /// Of slow units.
     pub slow: f64,
@@ -63,8 +61,7 @@ pub struct Executed {
 }
 
 /// Why units are slow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// They have more iterations, each of which takes about as long.
@@ -96,8 +93,7 @@ impl Reason {
 }
 
 /// Means of slow and of fast units.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pair {
     /// Of slow units.
     pub slow_s: f64,
@@ -106,8 +102,7 @@ pub struct Pair {
 }
 
 /// Units whose threads gave their processor away.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UnitsAsleep {
     /// How long they had none.
     #[serde(flatten)]
@@ -118,8 +113,7 @@ pub struct UnitsAsleep {
 }
 
 /// Code that makes slow units slow.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Difference {
     /// The function, with what it calls; absent if none differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,8 +124,7 @@ pub struct Difference {
 }
 
 /// A function that makes slow units slow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InFunction {
     /// Its name.
     pub name: String,
@@ -141,8 +134,7 @@ pub struct InFunction {
 }
 
 /// A line that makes slow units slow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AtLine {
     /// Source file.
     pub file: String,

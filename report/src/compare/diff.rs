@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 pub const DIFF_VERSION: u32 = 1;
 
 /// A comparison of two sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Diff {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
@@ -43,8 +42,7 @@ pub struct Diff {
 }
 
 /// Short description of a side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SideInfo {
     /// Name of the side, as the user wrote it.
     pub name: String,
@@ -57,8 +55,7 @@ pub struct SideInfo {
 }
 
 /// A region without a partner.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Lone {
     /// The region.
     pub key: RegionKey,
@@ -83,8 +80,7 @@ impl Lone {
 }
 
 /// Matched regions: one on each side. There are several if compilers made copies, or if they can't be told apart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pair {
     /// Regions of A.
     pub a: Vec<RegionKey>,
@@ -119,8 +115,7 @@ pub struct Pair {
 }
 
 /// The work of a region in a function itself, by samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FunctionChange {
     /// Its name.
     pub name: String,
@@ -221,8 +216,9 @@ impl Change {
 }
 
 /// The basis of a match, most certain first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// The same build and address.
@@ -246,8 +242,9 @@ pub enum Basis {
 }
 
 /// How certain a match is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// No other match is possible.
@@ -259,8 +256,7 @@ pub enum Confidence {
 }
 
 /// A confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
@@ -271,8 +267,7 @@ pub struct Interval {
 }
 
 /// One quantity on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Change {
     /// The quantity.
     pub quantity: Quantity,
@@ -295,8 +290,7 @@ pub struct Change {
 }
 
 /// Result of comparing two samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
     /// Both are constant and equal.
@@ -318,8 +312,7 @@ pub enum Finding {
 }
 
 /// A unit on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UnitChange {
     /// Its label on A, and on B.
     pub labels: [String; 2],
@@ -334,8 +327,7 @@ pub struct UnitChange {
 }
 
 /// A reason why two sides are less comparable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Condition {
     /// Less than half of the regions' time is matched.

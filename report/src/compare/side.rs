@@ -217,8 +217,19 @@ impl Pace {
 }
 
 /// What times depend on beside the program: those of different machines can't be compared.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 pub struct Machine {
     /// Model of the processor; absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,8 +241,7 @@ pub struct Machine {
 }
 
 /// A state of the sources.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Commit {
     /// Its hash.
     pub hash: String,

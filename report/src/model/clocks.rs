@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// When a rank met all others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Meetings {
     /// Number of meetings.
     pub all: u64,
@@ -14,8 +13,7 @@ pub struct Meetings {
 }
 
 /// The clocks of the ranks' hosts, aligned by meetings: a rank leaves one after each other rank has come.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Clocks {
     /// Number of meetings that all these ranks took part in.
     pub meetings: u64,
@@ -33,8 +31,7 @@ pub struct Clocks {
 }
 
 /// A host's clock.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostClock {
     /// The host; null if not known.
     pub host: Option<String>,
@@ -49,8 +46,7 @@ pub struct HostClock {
 }
 
 /// A rank that comes late.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Latest {
     /// Its number.
     pub rank: u32,

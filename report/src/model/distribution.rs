@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Distribution of a region's execution units over all threads, from histograms. No single unit is on record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// Own times of the units, in seconds.
     pub time_s: Percentiles,
@@ -20,8 +19,7 @@ pub struct Distribution {
 }
 
 /// Percentiles. Each is a range: the bucket of the histogram that contains it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Percentiles {
     /// Half of the units are at most this.
     pub p50: Between,
@@ -32,8 +30,7 @@ pub struct Percentiles {
 }
 
 /// Limits of a number that is not known exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Between {
     /// Smallest possible value.
     pub from: f64,
@@ -42,8 +39,7 @@ pub struct Between {
 }
 
 /// One of the longest units.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LargestUnit {
     /// `range`, `section` or `task`.
     pub kind: Construct,

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const GROWTH_VERSION: u32 = 1;
 
 /// A run over time. The times of all intervals add up to those of the run's report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GrowthReport {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
@@ -39,8 +38,7 @@ pub struct GrowthReport {
 }
 
 /// Where an interval ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum GrowthUnit {
     /// After a fixed time.
@@ -60,8 +58,7 @@ pub enum GrowthUnit {
 }
 
 /// An interval. Times are in seconds, the sum of all threads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GrowthInterval {
     /// Begin, in seconds since the run's begin.
     pub begin_s: f64,
@@ -85,8 +82,7 @@ pub struct GrowthInterval {
 }
 
 /// A construct over time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GrowthRegion {
     /// The construct.
     pub place: SeriesPlace,
@@ -99,8 +95,7 @@ pub struct GrowthRegion {
 }
 
 /// A stretch of time in which the program executes the same code.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Phase {
     /// Begin, in seconds since the run's begin.
     pub begin_s: f64,

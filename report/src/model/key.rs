@@ -5,8 +5,9 @@ use ompfuse_format::site::HexAddress;
 use serde::{Deserialize, Serialize};
 
 /// A call on the way to a region, with the properties that two builds can share.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Caller {
     /// File name of the program or library with the call.
     pub module: String,
@@ -23,8 +24,9 @@ pub struct Caller {
 
 /// Properties of a region that can be compared across builds. The keys of two builds are seldom equal in all fields; `pairs`
 /// says which regions belong together, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct RegionKey {
     /// File name of the module; absent if not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]

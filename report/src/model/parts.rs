@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What counts belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Grain {
     /// Each interval has its own count: execution units, waits, and all others.
@@ -17,8 +16,7 @@ pub enum Grain {
 
 /// Work of one thread of a region's team. Processor time and counts come from the parts that were read. If parts are short,
 /// only some of them are read. Nothing is extrapolated.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RegionCounts {
     /// `id` of the outermost parallel region.
     pub region: u32,
@@ -45,8 +43,7 @@ pub struct RegionCounts {
 }
 
 /// An event's count in a region on a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RegionCount {
     /// The count.
     pub count: u64,
@@ -55,8 +52,7 @@ pub struct RegionCount {
 }
 
 /// Whether threads had processors while they worked in parallel regions. It comes from the parts that were read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Running {
     /// The most threads at once, the sum of all processes that there were then.
     pub threads: u64,
@@ -101,8 +97,7 @@ pub struct Running {
 }
 
 /// Who had the processors that a program's threads were ready for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
     /// Other threads of the program.
@@ -114,8 +109,7 @@ pub enum Sharing {
 }
 
 /// How a program has no more threads than processors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FewerThreads {
     /// `OMP_NUM_THREADS` decides how many there are.

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The ranks of an MPI program, of the first run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mpi {
     /// Number of ranks that the launcher started; null if the launcher doesn't tell.
     pub size: Option<u32>,
@@ -36,8 +35,7 @@ pub struct Mpi {
 }
 
 /// One rank, with all its processes.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rank {
     /// Number of the rank.
     pub rank: u32,
@@ -80,8 +78,7 @@ pub struct Rank {
 }
 
 /// How a region's work is distributed over ranks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RegionRanks {
     /// Like `imbalance_among_ranks` of the program, for this region.
     pub imbalance_among_ranks: f64,
@@ -93,8 +90,7 @@ pub struct RegionRanks {
 }
 
 /// A region on one rank.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RegionRank {
     /// Number of the rank.
     pub rank: u32,

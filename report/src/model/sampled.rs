@@ -17,8 +17,7 @@ const CERTAINLY_UNCOUNTED: u64 = 3;
 const FUNCTIONS: usize = 5;
 
 /// The samples of the run that times are from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sampled {
     /// Samples a second of processor time that were wanted.
     pub rate: u32,
@@ -41,8 +40,7 @@ pub struct Sampled {
 }
 
 /// What a thread did when it was looked at last.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledLast {
     /// The construct, in words: `barrier solve.c:70`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,8 +113,7 @@ pub(crate) fn base(path: &str) -> &str {
 }
 
 /// How a process ended that didn't come to its end: it was killed, or left from within.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledEnding {
     /// Its rank in a job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,8 +125,7 @@ pub struct SampledEnding {
 }
 
 /// A thread of such a process.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EndedThread {
     /// Kernel's thread number.
     pub tid: u32,
@@ -141,8 +137,7 @@ pub struct EndedThread {
 }
 
 /// The samples of a region's own work.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledWork {
     /// `id` of the region; null for the code outside of constructs.
     pub region: Option<u32>,
@@ -229,8 +224,7 @@ fn add_function(all: &mut Vec<SampledFunction>, more: &SampledFunction) {
 }
 
 /// The samples of a function.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledFunction {
     /// Its name; null if nothing is known of the code.
     pub function: Option<String>,
@@ -249,8 +243,9 @@ fn is_zero(n: &u64) -> bool {
 }
 
 /// A function of a library that a line calls.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Callee {
     /// Its name; null if nothing is known of the code.
     pub function: Option<String>,
@@ -259,8 +254,7 @@ pub struct Callee {
 }
 
 /// The samples of a line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledLine {
     /// The function, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,8 +291,7 @@ impl SampledLine {
 }
 
 /// How much of some work is in code that doesn't count its instructions, by samples.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UncountedWork {
     /// Samples of all the work.
     pub work: u64,

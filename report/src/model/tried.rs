@@ -4,8 +4,7 @@ use crate::compare::statistics::paired::Paired;
 use serde::{Deserialize, Serialize};
 
 /// What came of trying settings on the program, without recording.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
     /// Median time of the original, in seconds; null if it was not run.
     pub original_s: Option<f64>,
@@ -31,8 +30,7 @@ pub struct Tried {
 }
 
 /// A file that a run changed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangedFile {
     /// Its path, from the program's folder.
     pub path: String,
@@ -43,8 +41,7 @@ pub struct ChangedFile {
 }
 
 /// What a file's entry says.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileState {
     /// Its size in bytes.
     pub bytes: u64,
@@ -53,8 +50,7 @@ pub struct FileState {
 }
 
 /// The program with other settings.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TriedVariant {
     /// The settings, as `--set` takes them.
     pub set: Vec<String>,
@@ -85,8 +81,7 @@ pub struct TriedVariant {
 }
 
 /// What is known of a variant's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Judged {
     /// It is the original's.

@@ -8,8 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// A library with threads of its own, which aren't recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SampledPool {
     /// Its name.
     pub name: String,

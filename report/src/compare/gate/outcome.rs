@@ -6,8 +6,7 @@ use crate::model::key::RegionKey;
 use serde::{Deserialize, Serialize};
 
 /// Result of a condition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Outcome {
     /// The condition, as the user wrote it.
     pub expression: String,
@@ -44,8 +43,7 @@ impl Outcome {
 }
 
 /// Result of a condition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Verdict {
     /// The condition holds: the pipeline fails.
@@ -79,8 +77,7 @@ impl Verdict {
 }
 
 /// A place where a condition holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hit {
     /// The region, as in B; null for the whole program.
     pub region: Option<RegionKey>,
@@ -97,8 +94,7 @@ pub struct Hit {
 }
 
 /// A place where a condition may hold or not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Doubt {
     /// The region, as in B; null for the whole program.
     pub region: Option<RegionKey>,
@@ -117,8 +113,7 @@ pub struct Doubt {
 }
 
 /// Code that no count of a side has.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotCounted {
     /// Name of the side.
     pub side: String,
@@ -127,8 +122,7 @@ pub struct NotCounted {
 }
 
 /// Why a condition can't be checked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "why")]
 pub enum Problem {
     /// Records of a side are lost or damaged.

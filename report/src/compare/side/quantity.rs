@@ -212,7 +212,6 @@ impl Quantity {
     }
 }
 
-#[cfg(feature = "schema")]
 impl schemars::JsonSchema for Quantity {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Quantity".into()

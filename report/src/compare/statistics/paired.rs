@@ -13,8 +13,9 @@ const FIRST_LOOK: u32 = 4;
 const NOTHING: f64 = 0.01;
 
 /// The change by pairs of runs: each of B by the run of A beside it. What slows a machine down for a while is in both of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub struct Paired {
     /// Geometric mean of `b / a`, less 1.
     pub change: f64,

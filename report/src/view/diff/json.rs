@@ -5,8 +5,7 @@ use crate::compare::gate::Outcome;
 use serde::Serialize;
 
 /// What `ompfuse diff --format json` prints.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Compared<'d> {
     /// The comparison.
     #[serde(flatten)]
@@ -18,8 +17,7 @@ pub struct Compared<'d> {
 }
 
 /// Result of a condition.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Told<'d> {
     /// The values.
     #[serde(flatten)]

@@ -5,8 +5,7 @@ use crate::words;
 use serde::Serialize;
 
 /// What `ompfuse history --format json` prints.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct HistoryJson<'h> {
     /// The values.
     #[serde(flatten)]
