@@ -10,7 +10,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
 use ompfuse_progress::Progress;
-use ompfuse_report::words::did_you_mean;
+use ompfuse_report::similar::did_you_mean;
 use ompfuse_rewriter::addresses;
 use ompfuse_rewriter::debug::DebugFiles;
 use ompfuse_rewriter::model::{Scan, Site};

@@ -1,8 +1,10 @@
 //! What can be counted here: every event is tried in this process.
 
+mod countable;
 mod switches;
 mod together;
 
+pub(crate) use countable::{Countable, countable, countable_elsewhere};
 pub(crate) use switches::switch_cost_ns;
 pub(crate) use together::{count_together, hardware_slots};
 
@@ -11,7 +13,7 @@ use ompfuse_format::refused::{
     self, EACCES, EPERM, Guard, PARANOID_FILE, STATUS_FILE, lower_paranoid,
 };
 use ompfuse_fuse::names::quoted;
-use ompfuse_report::words::similar;
+use ompfuse_report::similar::similar;
 use perf_event::{Builder, Counter};
 use serde::Serialize;
 use std::io;

@@ -5,7 +5,9 @@ pub(crate) mod by_type;
 mod files;
 mod folder;
 mod given;
+mod inputs;
 pub(crate) mod job;
+mod kinds;
 mod order;
 pub(crate) mod over_time;
 pub(crate) mod pieces;
@@ -20,11 +22,12 @@ mod timeline;
 pub(crate) use files::{listed, with_files, with_samples};
 use files::{read_releasing, read_with};
 pub(crate) use folder::FOLDER_FILE;
+use inputs::sources;
+pub(crate) use inputs::{inputs, inputs_of_ranks};
+pub(crate) use kinds::{has_samples_only, is_run, is_series, ranks};
 pub(crate) use order::arranged;
 use runs::runs;
-pub(crate) use runs::{has_samples_only, is_run};
-use source::sources;
-pub(crate) use source::{Source, inputs, inputs_of_ranks};
+pub(crate) use source::Source;
 pub(crate) use table::table;
 pub(crate) use timeline::{has_samples, one_run, timeline, timeline_with_samples};
 
@@ -226,7 +229,7 @@ pub(crate) fn first_run(path: &Path) -> Option<PathBuf> {
         false => listed(folder).ok()?,
     };
     runs.retain(|run| is_run(run));
-    let repeated = || first_run(job::repetitions(folder)?.first()?);
+    let repeated = || first_run(kinds::repetitions(folder)?.first()?);
     runs.into_iter().min().or_else(repeated)
 }
 

@@ -1,7 +1,5 @@
 //! Recording a program: once per event set, each run into a folder of its own.
 
-mod countable;
-mod job;
 mod meeting;
 mod options;
 pub(crate) mod probes;
@@ -13,19 +11,18 @@ mod turns;
 mod volume;
 mod window;
 
-pub(crate) use countable::{Countable, countable, countable_elsewhere};
-pub(crate) use job::rank_of_this;
-pub(crate) use meeting::ranks_in;
-pub(crate) use options::{RecordingArgs, nanoseconds};
+pub(crate) use options::RecordingArgs;
+pub(crate) use window::nanoseconds;
 
+use crate::counters::{Countable, countable};
 use crate::launch::{self, Stdout};
 use crate::output::{self, note, remark};
 use crate::program::Prepared;
+use crate::rank::Job;
 use crate::run_dir::{self, Program};
 use crate::running::Reload;
 use crate::{cache, input, processors, progress, simulate};
 use anyhow::{Context, Result, bail};
-use job::Job;
 use meeting::{Meeting, Role};
 use ompfuse_format::event::{exact, is_hardware};
 use ompfuse_format::run::Exit;
@@ -75,7 +72,7 @@ pub(crate) struct Recording {
     pub(crate) is_told_by_another: bool,
     /// This command is one of several ranks, each with a folder of its own.
     #[serde(skip)]
-    pub(crate) is_rank: bool,
+    is_rank: bool,
 }
 
 impl Recording {
@@ -85,6 +82,11 @@ impl Recording {
             Some(signal) if self.status == 0 => (128 + signal) as u8,
             _ => self.status,
         }
+    }
+
+    /// Whether it is a rank that recorded into a folder of its own. Who has failed may not keep its launcher waiting.
+    pub(crate) fn leaves_summary(&self) -> bool {
+        self.is_rank && self.status() == 0
     }
 
     /// The signal that asked this command to end meanwhile.

@@ -1,9 +1,11 @@
 //! Folders for runs, and the header that each gets.
 
 mod links;
+pub(crate) mod origin;
 mod placeholders;
 mod processes;
 mod program;
+pub(crate) mod ranks;
 
 pub(crate) use placeholders::{Output, OutputParser};
 use processes::read_json;

@@ -13,12 +13,12 @@ pub(crate) use file::{Access, ControlFile, State};
 pub(crate) use lock::PATIENCE;
 pub(crate) use reload::Reload;
 
+use crate::process::{own_number, started_after};
 use crate::program;
 use crate::run_dir;
 use anyhow::{Context, Result};
 use ompfuse_format::control::ENDING;
 use ompfuse_format::run::{BEGUN_FILE, ENV_DIR, ModuleStatus, RUN_FILE, RunModule};
-use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -190,39 +190,6 @@ fn process_with(own: u32, path: &Path, begin: impl Fn() -> Option<u64>) -> Optio
     // One that doesn't show its memory may be it, having changed its user; or another one that has got the number since.
     let is_later = || started_after(own, begin()?);
     other.or_else(|| (here.is_none() && is_later() != Some(true)).then_some(own))
-}
-
-/// When a process started (proc_pid_stat(5)): in [`TICK_NS`] since the machine did, its sleep included. `None`: there is no such
-/// process.
-pub(crate) fn start_time(pid: u32) -> Option<u64> {
-    const AT_START_TIME: usize = 22 - 3; // the first two are left out: a name may have anything in it
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(AT_START_TIME)?.parse().ok()
-}
-
-/// The kernel tells times of processes in hundredths of a second.
-const TICK_NS: u64 = 10_000_000;
-
-/// Whether a process has certainly started after a reading of CLOCK_MONOTONIC; `None`: there is no such process.
-fn started_after(pid: u32, monotonic_ns: u64) -> Option<bool> {
-    let start = start_time(pid)?;
-    let now = |clock| {
-        let t = clock_gettime(clock);
-        t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-    };
-    // How much of its sleep was before, nobody knows.
-    let monotonic = now(ClockId::Monotonic);
-    let slept = now(ClockId::Boottime).saturating_sub(monotonic);
-    Some(start * TICK_NS > monotonic_ns + slept)
-}
-
-/// The number that a process has in a namespace of its own; `None`: it is in that of this command.
-fn own_number(pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let numbers = status.lines().find_map(|l| l.strip_prefix("NSpid:"))?;
-    let inner = numbers.split_whitespace().skip(1); // the first is the one that is seen from here
-    inner.last()?.parse().ok()
 }
 
 /// Whether a process has the file mapped: one that was killed, or goes on as another program, has left it behind. `None`: it

@@ -14,6 +14,7 @@ pub(crate) use screen::{Finished, browse, show};
 pub(crate) use serve::serve;
 
 use crate::output::note;
+use crate::process;
 use crate::run_dir;
 use crate::running::{self, Access, Running, State, records};
 use anyhow::{Result, anyhow, ensure};
@@ -126,7 +127,7 @@ impl Watching {
     /// Looks at a folder or process.
     fn new(target: &Path) -> Result<Watching> {
         let started =
-            running::number(target).and_then(|pid| Some((pid, running::start_time(pid)?)));
+            running::number(target).and_then(|pid| Some((pid, process::start_time(pid)?)));
         let mut watching = Watching {
             target: target.to_owned(),
             started,
@@ -142,7 +143,7 @@ impl Watching {
     /// Reads what has been recorded since the last time. An error: nothing is being recorded any more.
     pub(crate) fn look(&mut self) -> Result<()> {
         if let Some((pid, started)) = self.started {
-            let is_it = running::start_time(pid) == Some(started);
+            let is_it = process::start_time(pid) == Some(started);
             ensure!(is_it, "process {pid} has ended");
         }
         let (mut read, mut damaged) = (0, Vec::new());

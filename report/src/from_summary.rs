@@ -22,14 +22,12 @@ mod times;
 mod transfer;
 pub(crate) mod uncounted;
 
-use crate::causes;
 use crate::model::{
     Account, EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo,
-    Serial, State, ThreadCheck, Unmatched, UnmatchedXus,
+    Serial, ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub(crate) use account::efficiency;
 pub use growth::growth;
-pub(crate) use growth::nothing as growth_nothing;
 use indexed::Indexed;
 pub(crate) use mutex::{critical_name, of_region as mutex_of};
 use ompfuse_format::Construct;
@@ -42,132 +40,97 @@ pub(crate) use running::{Queues, decides, queues, set, unequal_ns};
 
 pub(crate) const NS: f64 = 1e-9;
 
-/// From this estimate of the probes' share on they make work look longer. The estimate is of the least that they cost: in caches that
-/// the program needs it is several times that.
-const LEAST_PROBES: f64 = 0.015;
-
-/// From this share of the available time on, what is not known makes losses lower bounds.
-const LEAST_UNKNOWN: f64 = 0.02;
-
-impl Report {
-    /// The report of a run's or profile's summary.
-    pub fn new(summary: &Summary) -> Report {
-        let summary = &Indexed::new(summary);
-        let ids = region_ids(summary);
-        let thread_ns: u64 = summary.regions.iter().map(RegionStat::own_ns).sum();
-        let on_paths = paths::sums(summary);
-        let inclusive = paths::by_region(summary, &on_paths);
-        let mut regions: Vec<Built> = (0..summary.sites.len() as u32)
-            .filter_map(|site| {
-                let inclusive = inclusive.get(&site);
-                region(summary, site, ids[site as usize], thread_ns, inclusive)
-            })
-            .collect();
-        let order = |b: &Built| (b.region.time_s, b.region.id);
-        regions.sort_by(|a, b| {
-            let ((a_s, a_id), (b_s, b_id)) = (order(a), order(b));
-            b_s.total_cmp(&a_s).then(a_id.cmp(&b_id))
-        });
-        let mpi = ranks::mpi(summary, &mut regions);
-        let serial = serial(summary);
-        let busy_s = thread_ns as f64 * NS - serial.idle_s;
-        let probes = probes::probe_time(summary, busy_s, |site| ids[site as usize]);
-        let account = account::account(summary, &ids);
-        let parallel_s = account.as_ref().map(|_| summary.parallel_ns as f64 * NS);
-        let lifetime_s = lifetime_s(summary, account.as_ref());
-        let coverage = lifetime_s
-            .filter(|&life| life > 0.0)
-            .zip(parallel_s)
-            .map(|(life, parallel)| (parallel / life).min(1.0));
-        let serial_share = coverage.map(|c: f64| 1.0 - c);
-        let available_s = account.as_ref().map(|a| a.available_ns as f64 * NS);
-        let processes_s = account.as_ref().map(|a| a.own_ns as f64 * NS);
-        let mut overheads = overhead::overheads(summary, processes_s, |site| ids[site as usize]);
-        for o in &mut overheads {
-            let available_s = available_s.filter(|&s| s > 0.0);
-            o.of_program = available_s.map(|s| ProgramShares::of(o.total_s, &o.overhead, s));
-        }
-        for Built { region, .. } in &mut regions {
-            let known = available_s.filter(|&s| s > 0.0);
-            region.of_available = known.map_or(region.share, |s| region.time_s / s);
-            let estimated_s = region.probes_estimated_s;
-            region.probes_share = probes.as_ref().and_then(|p| p.share_of(estimated_s?));
-        }
-        let matching = summary.matching.as_ref();
-        let mut shortcomings = notes::notes(summary);
-        shortcomings.extend(mpi.iter().flat_map(|mpi| ranks::notes(summary, mpi)));
-        let regions: Vec<Region> = regions.into_iter().map(|b| b.region).collect();
-        let (contexts, context_ids) = contexts::calls(&summary.contexts);
-        let mut report = Report {
-            version: REPORT_VERSION,
-            program: summary.program.clone(),
-            args: summary.args.clone(),
-            host: summary.host.clone(),
-            threads: summary.threads,
-            duration_s: summary.duration_s,
-            lifetime_s,
-            available_s,
-            parallel_s,
-            coverage,
-            serial_share,
-            speedup_limit: serial_share.filter(|&s| s > 0.0).map(f64::recip),
-            xus: xus(summary),
-            runs: summary.runs.iter().map(run_info).collect(),
-            modules: summary.modules.iter().map(module_info).collect(),
-            events: events(summary),
-            uncounted: uncounted::functions(summary, &regions, &ids),
-            sampled: sampled::sampled(summary, &ids),
-            thread_time_s: thread_ns as f64 * NS,
-            regions,
-            call_paths: paths::call_paths(summary, &on_paths, &ids, &context_ids),
-            contexts,
-            locks: mutex::locks(summary, &ids),
-            region_counts: parts::counts(summary, &ids),
-            running: running::running(summary),
-            mpi,
-            serial,
-            probes,
-            properties: property::properties(summary, &overheads, available_s, &ids),
-            overheads,
-            accounting: accounting(summary),
-            strategy: matching
-                .filter(|_| !summary.runs.iter().any(|run| run.sums_only))
-                .map(|m| m.strategy.clone()),
-            unmatched: matching
-                .map_or_else(Vec::new, |m| m.unmatched.iter().map(unmatched).collect()),
-            shortcomings,
-            account,
-            losses: vec![],
-            tried: None,
-            to_try: vec![],
-            losses_of_s: None,
-            lost_s: None,
-            lost_is_least: false,
-            scaling: None,
-        };
-        report.scaling = causes::scaling(&report, summary, &ids);
-        report.conclude(summary, &ids);
-        report
+/// What a run's or profile's summary says itself, without causes. `ids`: the numbers of its sites.
+pub(crate) fn facts(summary: &Indexed<'_>, ids: &[u32]) -> Report {
+    let thread_ns: u64 = summary.regions.iter().map(RegionStat::own_ns).sum();
+    let on_paths = paths::sums(summary);
+    let inclusive = paths::by_region(summary, &on_paths);
+    let mut regions: Vec<Built> = (0..summary.sites.len() as u32)
+        .filter_map(|site| {
+            let inclusive = inclusive.get(&site);
+            region(summary, site, ids[site as usize], thread_ns, inclusive)
+        })
+        .collect();
+    let order = |b: &Built| (b.region.time_s, b.region.id);
+    regions.sort_by(|a, b| {
+        let ((a_s, a_id), (b_s, b_id)) = (order(a), order(b));
+        b_s.total_cmp(&a_s).then(a_id.cmp(&b_id))
+    });
+    let mpi = ranks::mpi(summary, &mut regions);
+    let serial = serial(summary);
+    let busy_s = thread_ns as f64 * NS - serial.idle_s;
+    let probes = probes::probe_time(summary, busy_s, |site| ids[site as usize]);
+    let account = account::account(summary, ids);
+    let parallel_s = account.as_ref().map(|_| summary.parallel_ns as f64 * NS);
+    let lifetime_s = lifetime_s(summary, account.as_ref());
+    let coverage = lifetime_s
+        .filter(|&life| life > 0.0)
+        .zip(parallel_s)
+        .map(|(life, parallel)| (parallel / life).min(1.0));
+    let serial_share = coverage.map(|c: f64| 1.0 - c);
+    let available_s = account.as_ref().map(|a| a.available_ns as f64 * NS);
+    let processes_s = account.as_ref().map(|a| a.own_ns as f64 * NS);
+    let mut overheads = overhead::overheads(summary, processes_s, |site| ids[site as usize]);
+    for o in &mut overheads {
+        let available_s = available_s.filter(|&s| s > 0.0);
+        o.of_program = available_s.map(|s| ProgramShares::of(o.total_s, &o.overhead, s));
     }
-
-    /// Says what is lost.
-    fn conclude(&mut self, summary: &Indexed<'_>, ids: &[u32]) {
-        let report = self;
-        if let Some(account) = &report.account {
-            let scaling = report.scaling.as_ref();
-            report.losses = causes::losses(report, account, scaling, summary, ids);
-            report.losses_of_s = Some(account.available_ns as f64 * NS);
-            // What the useful time lacks is no state of its own.
-            let starved_s = causes::starved_s(report, account);
-            let of_probes = report.probes.as_ref().map_or(0.0, |p| p.share);
-            let unknown = account.ns(State::Unknown) as f64 / account.available_ns.max(1) as f64;
-            report.lost_is_least =
-                of_probes >= LEAST_PROBES || unknown >= LEAST_UNKNOWN || starved_s > 0.0;
-            report.lost_s = Some(account.lost_ns() as f64 * NS + starved_s);
-            if let Some(sampled) = &report.sampled {
-                causes::behind::add(&mut report.losses, sampled, &report.regions);
-            }
-        }
+    for Built { region, .. } in &mut regions {
+        let known = available_s.filter(|&s| s > 0.0);
+        region.of_available = known.map_or(region.share, |s| region.time_s / s);
+        let estimated_s = region.probes_estimated_s;
+        region.probes_share = probes.as_ref().and_then(|p| p.share_of(estimated_s?));
+    }
+    let matching = summary.matching.as_ref();
+    let mut shortcomings = notes::notes(summary);
+    shortcomings.extend(mpi.iter().flat_map(|mpi| ranks::notes(summary, mpi)));
+    let regions: Vec<Region> = regions.into_iter().map(|b| b.region).collect();
+    let (contexts, context_ids) = contexts::calls(&summary.contexts);
+    Report {
+        version: REPORT_VERSION,
+        program: summary.program.clone(),
+        args: summary.args.clone(),
+        host: summary.host.clone(),
+        threads: summary.threads,
+        duration_s: summary.duration_s,
+        lifetime_s,
+        available_s,
+        parallel_s,
+        coverage,
+        serial_share,
+        speedup_limit: serial_share.filter(|&s| s > 0.0).map(f64::recip),
+        xus: xus(summary),
+        runs: summary.runs.iter().map(run_info).collect(),
+        modules: summary.modules.iter().map(module_info).collect(),
+        events: events(summary),
+        uncounted: uncounted::functions(summary, &regions, ids),
+        sampled: sampled::sampled(summary, ids),
+        thread_time_s: thread_ns as f64 * NS,
+        regions,
+        call_paths: paths::call_paths(summary, &on_paths, ids, &context_ids),
+        contexts,
+        locks: mutex::locks(summary, ids),
+        region_counts: parts::counts(summary, ids),
+        running: running::running(summary),
+        mpi,
+        serial,
+        probes,
+        properties: property::properties(summary, &overheads, available_s, ids),
+        overheads,
+        accounting: accounting(summary),
+        strategy: matching
+            .filter(|_| !summary.runs.iter().any(|run| run.sums_only))
+            .map(|m| m.strategy.clone()),
+        unmatched: matching.map_or_else(Vec::new, |m| m.unmatched.iter().map(unmatched).collect()),
+        shortcomings,
+        account,
+        losses: vec![],
+        tried: None,
+        to_try: vec![],
+        losses_of_s: None,
+        lost_s: None,
+        lost_is_least: false,
+        scaling: None,
     }
 }
 

@@ -19,7 +19,7 @@ pub use steps::{FEWEST, LEVEL, MOST};
 use crate::compare::diff::Interval;
 use crate::compare::{Machine, Quantity, Side, gate};
 use crate::model::key::RegionKey;
-use crate::words;
+use crate::similar::did_you_mean;
 use ompfuse_fuse::names::Selector;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -253,7 +253,7 @@ pub fn history(baselines: &[Named], wanted: &Wanted) -> Result<History, HistoryE
             .map(Quantity::to_string)
             .collect();
         return Err(HistoryError::Quantity {
-            meant: words::did_you_mean(&name, &all),
+            meant: did_you_mean(&name, &all),
             known: Vec::from_iter(all).join(", "),
             name,
         });

@@ -9,13 +9,17 @@
 mod causes;
 mod clocks;
 pub mod compare;
+mod explained;
 pub mod filter;
 mod from_summary;
 pub mod history;
 pub mod job;
 pub mod model;
+pub mod paired;
 mod phases;
 pub mod sampled;
+pub mod similar;
+mod student;
 #[cfg(test)]
 mod tests;
 pub mod trying;

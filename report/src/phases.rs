@@ -6,7 +6,6 @@
 //! phase so far by no more than [`DISTANCE`]. One interval alone that is a mixture of its neighbours, since the program went on to
 //! something else in its midst, belongs to the one that it is more like.
 
-use crate::from_summary::growth_nothing;
 use crate::model::Class;
 use crate::model::growth::{GrowthInterval, GrowthRegion, Phase};
 
@@ -148,7 +147,7 @@ fn phase(stretch: &Stretch, intervals: &[GrowthInterval], regions: &[GrowthRegio
 
 /// Several intervals as one.
 fn sum(of: &[GrowthInterval]) -> GrowthInterval {
-    let mut sums = growth_nothing();
+    let mut sums = GrowthInterval::nothing();
     for interval in of {
         sums.thread_time_s += interval.thread_time_s;
         sums.work_s += interval.work_s;
@@ -189,7 +188,7 @@ mod tests {
             thread_time_s: 1.0,
             work_s: 1.0,
             overhead: Overhead::default(),
-            ..growth_nothing()
+            ..GrowthInterval::nothing()
         };
         let region = |name: &str, interval_s: Vec<f64>| GrowthRegion {
             place: place(name),

@@ -151,7 +151,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         load::check_output(path, &inputs.cloned().collect::<Vec<_>>())?;
     }
     let is_summed = matches!(maker, Maker::Metrics | Maker::Profile(_));
-    if !is_summed && let Some(ranks) = load::job::ranks(&args.input) {
+    if !is_summed && let Some(ranks) = load::ranks(&args.input) {
         bail!(
             "cannot export {}: the summaries of a job's ranks have no single units and threads; export the folder of a rank, as {}",
             args.input.display(),

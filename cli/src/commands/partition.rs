@@ -63,7 +63,7 @@ pub(super) fn summary_file(units: &Path, run: u16, part: u32) -> PathBuf {
 pub(super) fn run(args: &Args) -> Result<()> {
     let mut runs: Vec<Vec<Source>> = vec![];
     for input in &args.inputs {
-        match load::job::ranks(input) {
+        match load::ranks(input) {
             Some(ranks) => runs.push(load::inputs_of_ranks(&ranks)?),
             None => {
                 let one = std::slice::from_ref(input);

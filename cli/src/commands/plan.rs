@@ -43,11 +43,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
         list if args.simulate => simulate::events(list.as_deref())?,
         // As they would be recorded here; elsewhere, where nothing could be.
         Some(list) if counters::hardware_slots() > 0 => {
-            recording::countable(Some(list), None)?.units
+            counters::countable(Some(list), None)?.units
         }
         Some(list) => counters::parse_list(list)?,
         None => {
-            let countable = recording::countable(None, None)?;
+            let countable = counters::countable(None, None)?;
             of_regions = countable.regions;
             countable.units
         }

@@ -109,7 +109,9 @@ fn combine(recording: &Recording, args: &Args) -> Result<()> {
         }
     };
     drop(bar);
-    load::job::leave(recording, Some(&written.summary));
+    if recording.leaves_summary() {
+        load::job::leave(&recording.folder, Some(&written.summary));
+    }
     let (how, file) = (&args.how, args.report.as_deref());
     let is_quiet = args.quiet.quiet && file.is_none() && !how.is_json();
     if !is_quiet || how.page().is_wanted() {

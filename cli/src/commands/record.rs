@@ -56,7 +56,9 @@ pub(super) fn run(args: &Args) -> Result<u8> {
             return Ok(status);
         }
     };
-    load::job::leave(&recording, None);
+    if recording.leaves_summary() {
+        load::job::leave(&recording.folder, None);
+    }
     recording.status_after(tell(&recording, args))
 }
 

@@ -234,7 +234,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(interval) = &args.interval {
         return over_time(inputs, interval, args);
     }
-    let is_series = inputs.iter().any(|p| load::series::is_series(p));
+    let is_series = inputs.iter().any(|p| load::is_series(p));
     let is_several = inputs.len() > 1 || is_series;
     if is_several && args.browse {
         return Err(Usage("--browse is about one run, several are given".to_owned()).into());
@@ -259,7 +259,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         }
         return print(&report, args, None);
     }
-    if let Some(ranks) = load::job::ranks(input) {
+    if let Some(ranks) = load::ranks(input) {
         if args.suggest_filter.is_some() {
             bail!(
                 "no filter for {}: a job's report does not say what single probes cost; name the folder of a rank",

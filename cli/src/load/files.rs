@@ -82,7 +82,7 @@ fn begun(folder: &Path, files: &[(String, Input)]) -> Option<Vec<u8>> {
                 .extend(program::loaded(Path::new(&status.path)));
         }
     }
-    header.ranks = crate::recording::ranks_in(folder);
+    header.ranks = run_dir::ranks::ranks_in(folder);
     serde_json::to_vec(&header).ok()
 }
 

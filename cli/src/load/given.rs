@@ -1,10 +1,12 @@
 //! What a file is that isn't what was expected.
 
-use super::runs::is_run;
-use super::sides::GZIP_MAGIC;
+use super::kinds::is_run;
 use crate::input;
 use anyhow::{Result, bail};
 use std::path::Path;
+
+/// First bytes of a file that gzip has compressed, such as a baseline.
+pub(super) const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// Refuses files that can't be profiles or tables, and says what they are, and what to do.
 pub(super) fn check(path: &Path) -> Result<()> {

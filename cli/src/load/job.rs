@@ -1,9 +1,9 @@
 //! Jobs: folders with a folder of runs for each rank, in which each rank has left a summary.
 
-use super::{PROFILE_NAME, is_run, listed, series, summary};
+use super::kinds::{SUMMARY_FILE, is_series, runs_in};
+use super::summary;
 use crate::one_line;
 use crate::output::note;
-use crate::recording::Recording;
 use crate::{atomic, input, memory};
 use anyhow::{Context, Result};
 use ompfuse_fuse::Summary;
@@ -15,83 +15,10 @@ use ompfuse_report::model::Note;
 use ompfuse_report::view::json;
 use ompfuse_report::words;
 use rayon::prelude::*;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// The file in a rank's folder that has its summary.
-pub(crate) const SUMMARY_FILE: &str = "summary.json";
 
 /// Summaries that are read before they are added: they take memory.
 const AT_ONCE: usize = 64;
-
-/// The folders of a job's ranks; `None`: the path means something else.
-pub(crate) fn ranks(path: &Path) -> Option<Vec<PathBuf>> {
-    folders(path).filter(|folders| !are_repetitions(folders))
-}
-
-/// The folders of repetitions; `None`: the path means something else.
-pub(super) fn repetitions(path: &Path) -> Option<Vec<PathBuf>> {
-    folders(path).filter(|folders| are_repetitions(folders))
-}
-
-/// The folders of runs in a folder that is neither a run nor a folder of runs itself.
-fn folders(path: &Path) -> Option<Vec<PathBuf>> {
-    let is_other = !path.is_dir() || is_run(path) || path.join(PROFILE_NAME).is_file();
-    if is_other || series::is_series(path) {
-        return None;
-    }
-    let mut folders = listed(path).ok()?;
-    folders.retain(|p| p.is_dir());
-    if folders.iter().any(|p| is_run(p)) {
-        return None; // runs of one program
-    }
-    folders.retain(|p| p.join(SUMMARY_FILE).is_file() || !runs(p).is_empty());
-    folders.sort();
-    (!folders.is_empty()).then_some(folders)
-}
-
-/// Whether folders of runs are repetitions and no job's ranks: none has left a summary, and all have processes of the same ranks, or
-/// of none.
-fn are_repetitions(folders: &[PathBuf]) -> bool {
-    if folders
-        .iter()
-        .any(|folder| folder.join(SUMMARY_FILE).is_file())
-    {
-        return false;
-    }
-    let of = |folder: &PathBuf| {
-        runs(folder)
-            .iter()
-            .try_fold(BTreeSet::new(), |known, run| with_ranks(known, run))
-    };
-    let mut all = folders.iter().map(of);
-    // One folder is no repetition, but may be the first.
-    let first = all.next().flatten();
-    let is_rank = folders.len() == 1 && first.as_ref().is_some_and(|ranks| !ranks.is_empty());
-    first.is_some() && !is_rank && all.all(|ranks| ranks == first)
-}
-
-/// The ranks of a run's processes beside others'; `None`: it has no process, or one that can't be read.
-fn with_ranks(mut known: BTreeSet<u64>, run: &Path) -> Option<BTreeSet<u64>> {
-    let is_process = |p: &PathBuf| {
-        let name = p.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("process-") && name.ends_with(".json") && !name.ends_with(".end.json")
-    };
-    let mut files = listed(run).ok()?;
-    files.retain(is_process);
-    for file in &files {
-        let header: serde_json::Value = serde_json::from_str(&input::text(file).ok()?).ok()?;
-        known.extend(header.get("mpi_rank").and_then(serde_json::Value::as_u64));
-    }
-    (!files.is_empty()).then_some(known)
-}
-
-/// The runs in a rank's folder.
-fn runs(folder: &Path) -> Vec<PathBuf> {
-    let mut found = listed(folder).unwrap_or_default();
-    found.retain(|p| is_run(p));
-    found
-}
 
 /// The report of a job. `name`: what the user calls it. A rank without a summary is read anew, with about `memory` bytes.
 pub(crate) fn report(
@@ -203,7 +130,7 @@ fn add_up(
 /// The summary that a rank has left; `None`: it is damaged or missing, and there are records, or the rank has recorded again.
 fn left(folder: &Path) -> Option<Result<Left>> {
     let file = folder.join(SUMMARY_FILE);
-    let runs = runs(folder);
+    let runs = runs_in(folder);
     let left = match read_summary(&file) {
         Err(error) if runs.is_empty() => return Some(Err(error)),
         left => left.ok()?,
@@ -242,15 +169,13 @@ fn text(summary: &Summary) -> Result<String> {
     condensed(&report, &rows, MOST_BYTES).context("its report is too large")
 }
 
-/// Leaves the summary of a rank that records into a folder of its own; `known`: of its runs. Whatever fails is said, and no more: the
+/// Leaves the summary of a rank that has recorded into a folder of its own; `known`: of its runs. Whatever fails is said, and no more: the
 /// records are there.
-pub(crate) fn leave(recording: &Recording, known: Option<&Summary>) {
-    // Who has failed may not keep its launcher waiting.
-    if !recording.is_rank || recording.status() != 0 || series::is_series(&recording.folder) {
+pub(crate) fn leave(folder: &Path, known: Option<&Summary>) {
+    if is_series(folder) {
         return;
     }
     let written = || -> Result<()> {
-        let folder = &recording.folder;
         let text = match known {
             Some(known) => text(known)?,
             None => text(&summary(folder, memory::of_rank(), Progress::default())?)?,

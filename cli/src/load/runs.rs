@@ -1,10 +1,10 @@
 //! The runs that a path means.
 
-use super::{job, listed};
+use super::kinds::{has_records, has_samples_only, is_run, repetitions};
 use crate::output::{note, remark};
 use crate::running::{self, Access};
 use anyhow::{Context, Result, bail};
-use ompfuse_format::run::{BEGUN_FILE, RUN_FILE};
+use ompfuse_format::run::RUN_FILE;
 use ompfuse_report::words::units::several;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,6 @@ use std::sync::Mutex;
 
 /// Folders of which it is said what they were taken for: commands read some of them twice.
 static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-
-/// Whether a folder is a run.
-pub(crate) fn is_run(folder: &Path) -> bool {
-    folder.join(RUN_FILE).is_file() || folder.join(BEGUN_FILE).is_file()
-}
 
 /// The runs that a path means: a run folder, all of a folder of runs in the order of their numbers, or all of a folder of such folders
 /// that are repetitions.
@@ -33,7 +28,7 @@ pub(super) fn runs(path: &Path) -> Result<Vec<PathBuf>> {
         }
         return Ok(vec![path.to_owned()]);
     }
-    if let Some(folders) = job::repetitions(path) {
+    if let Some(folders) = repetitions(path) {
         let is_new = TOLD
             .lock()
             .is_ok_and(|mut told| told.insert(path.to_owned()));
@@ -99,25 +94,6 @@ fn goes_on(run: &Path) -> Option<String> {
         process.pid,
         process.control_file().display()
     ))
-}
-
-/// Whether a run's folder has a thread's records.
-fn has_records(run: &Path) -> bool {
-    let is_record = |p: &PathBuf| p.extension().is_some_and(|e| e == "rec");
-    listed(run).is_ok_and(|files| files.iter().any(is_record))
-}
-
-/// Whether a run is of a process that was only looked at. Other runs are not opened for that.
-pub(crate) fn has_samples_only(run: &Path) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Header {
-        attached_to: Option<Vec<u32>>,
-    }
-    let header = || {
-        let bytes = std::fs::read(run.join(RUN_FILE)).ok()?;
-        serde_json::from_slice::<Header>(&bytes).ok()?.attached_to
-    };
-    !has_records(run) && header().is_some()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The runs of a series over numbers of threads.
 
+use super::kinds::is_series;
 use super::{Source, name, same, summary, with_files};
 use crate::run_dir;
 use anyhow::{Context, Result};
@@ -8,11 +9,6 @@ use ompfuse_progress::Progress;
 use ompfuse_report::compare::series::{Measured, measured, over_threads};
 use ompfuse_report::model::series::{Scaling, Series};
 use std::path::{Path, PathBuf};
-
-/// Whether a folder holds the runs of `--threads`.
-pub(crate) fn is_series(folder: &Path) -> bool {
-    !super::is_run(folder) && !run_dir::of_threads(folder).is_empty()
-}
 
 /// The folders with the runs of one number of threads each.
 pub(crate) fn runs(folder: &Path) -> Vec<PathBuf> {

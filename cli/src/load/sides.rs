@@ -1,5 +1,7 @@
 //! The sides of a comparison: runs, folders of runs, profiles, jobs, baselines.
 
+use super::given::GZIP_MAGIC;
+use super::kinds::ranks;
 use super::{PROFILE_NAME, folder, job, name, runs};
 use crate::input;
 use crate::output::remark;
@@ -14,9 +16,6 @@ use ompfuse_report::compare::{Quantity, Side, SideError, side_of};
 use ompfuse_report::words::units::several;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// First bytes of a baseline.
-pub(super) const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// The largest baseline that is read, unpacked: damaged files may claim anything.
 const LARGEST: u64 = 1 << 30;
@@ -94,7 +93,7 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             sources.push(Source::Profile(path.clone()));
             continue;
         }
-        if let Some(folders) = job::ranks(path) {
+        if let Some(folders) = ranks(path) {
             let several = several(folders.len() as u64, "folder");
             remark(format_args!(
                 "{}: {several} of ranks, taken for a job",

@@ -5,11 +5,12 @@
 //! folder (`RankEnd` in `ompfuse_format::run`), which it touches now and then, and in which it says how its program ended. The
 //! leader waits for the others if its program did well; else the last one that ends sums up and reports.
 
-use super::job::Job;
 use crate::atomic;
+use crate::input;
 use crate::interrupt;
 use crate::output::note;
-use crate::{input, running};
+use crate::rank::Job;
+use crate::run_dir::ranks::{Rank, Who, host, known, ranks_in};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::{Exit, RUN_FILE, RankEnd, RankState, rank_file};
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,6 @@ const CLAIM: &str = "summing-up";
 const FOR_FOLDER: Duration = Duration::from_secs(60);
 /// How long after the leader's start a rank may come.
 const FOR_OTHERS: Duration = Duration::from_secs(10);
-/// A rank on another host that has not touched its file for so long is gone.
-const SILENCE: Duration = Duration::from_secs(60);
 /// How often a file is touched.
 const TOUCH: Duration = Duration::from_secs(5);
 /// How often the others are looked at.
@@ -37,50 +36,12 @@ const LOOK: Duration = Duration::from_millis(20);
 /// After this time it is said who is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A process on a host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Who {
-    host: String,
-    pid: u32,
-    /// When it started, as the kernel tells it.
-    start: u64,
-}
-
-impl Who {
-    fn this() -> Who {
-        let pid = std::process::id();
-        Who {
-            host: host(),
-            pid,
-            start: running::start_time(pid).unwrap_or(0),
-        }
-    }
-
-    /// Whether it is still there; `None`: it is on another host.
-    fn is_there(&self) -> Option<bool> {
-        (self.host == host()).then(|| running::start_time(self.pid) == Some(self.start))
-    }
-}
-
-fn host() -> String {
-    let uname = rustix::system::uname();
-    uname.nodename().to_string_lossy().into_owned()
-}
-
 /// The job's file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Place {
     leader: Who,
     /// The run folder, when it is there.
     run: Option<PathBuf>,
-}
-
-/// A rank's file in the run folder.
-#[derive(Debug, Serialize, Deserialize)]
-struct Rank {
-    who: Who,
-    #[serde(flatten)]
-    end: RankEnd,
 }
 
 /// What a rank is to the others.
@@ -262,49 +223,6 @@ fn claim(run: &Path) -> bool {
         let _ = std::fs::remove_file(&file);
     }
     !is_done
-}
-
-/// What a rank's file says, and whether who has written it is still there; `None` if there is none.
-fn known(path: &Path) -> Option<RankEnd> {
-    let read = || {
-        let text = input::lasting_text(path).ok()?;
-        serde_json::from_str::<Rank>(&text).ok()
-    };
-    let goes_on = |rank: &Rank| rank.end.state == RankState::GoesOn;
-    let mut rank = read()?;
-    if goes_on(&rank) {
-        let is_there = rank.who.is_there().unwrap_or_else(|| {
-            let touched = path.metadata().and_then(|m| m.modified()).ok();
-            let silence = touched.and_then(|t| t.elapsed().ok());
-            silence.is_none_or(|s| s < SILENCE)
-        });
-        if !is_there {
-            rank = read()?; // it may have said how it ended just before it was gone
-            if goes_on(&rank) {
-                rank.end.state = RankState::Killed;
-            }
-        }
-    }
-    Some(rank.end)
-}
-
-/// The ranks whose files are in a run's folder: of a run whose leader was killed, or that goes on.
-pub(crate) fn ranks_in(run: &Path) -> Vec<RankEnd> {
-    let listing = std::fs::read_dir(run).into_iter().flatten().flatten();
-    let is_rank = |entry: &std::fs::DirEntry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let number = name
-            .strip_prefix("rank-")
-            .and_then(|n| n.strip_suffix(".json"));
-        number.is_some_and(|n| n.parse::<u32>().is_ok())
-    };
-    let mut ranks: Vec<RankEnd> = listing
-        .filter(is_rank)
-        .filter_map(|entry| known(&entry.path()))
-        .collect();
-    ranks.sort_by_key(|r| r.rank);
-    ranks
 }
 
 /// A leader that could make no run folder leaves the place to others.

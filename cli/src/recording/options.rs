@@ -1,10 +1,10 @@
 //! The options of every command that records.
 
-use super::job::{self, Job};
 use super::threads::{self, ThreadList};
-use super::window::WindowArgs;
+use super::window::{WindowArgs, nanoseconds};
 use crate::debug::DebugArgs;
 use crate::event_sets::SetArgs;
+use crate::rank::{self, Job};
 use crate::run_dir::{self, Output, OutputParser};
 use crate::sampling::Rate;
 use crate::select::SelectArgs;
@@ -275,7 +275,7 @@ impl RecordingArgs {
     /// The job that the program is a rank of, if the ranks record into one folder.
     pub(super) fn job(&self) -> Option<Job> {
         let own =
-            |o: &Output| o.has_pid || o.has_rank || o.variables.iter().any(|v| job::is_of_rank(v));
+            |o: &Output| o.has_pid || o.has_rank || o.variables.iter().any(|v| rank::is_of_rank(v));
         Job::of_this().filter(|_| !self.output.as_ref().is_some_and(own))
     }
 
@@ -300,53 +300,11 @@ impl RecordingArgs {
     }
 }
 
-/// A length of time in nanoseconds, from a number and a unit.
-pub(crate) fn nanoseconds(text: &str) -> Result<u64, String> {
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[number.len()..] {
-        "ns" => Some(1.0),
-        "us" => Some(1e3),
-        "ms" => Some(1e6),
-        "s" => Some(1e9),
-        "min" => Some(60e9),
-        "h" => Some(3600e9),
-        _ => None,
-    };
-    let length = unit.zip(number.parse::<f64>().ok());
-    match length.map(|(unit, number)| (unit * number).round()) {
-        Some(ns) if (1.0..1e18).contains(&ns) => Ok(ns as u64),
-        _ => Err("a number with a unit is needed: 500ns, 20us, 1ms, 1s, 5min, 2h".to_owned()),
-    }
-}
-
 /// How many calls of a context are recorded.
 fn context_depth(text: &str) -> Result<u32, String> {
     match text.parse() {
         _ if text == "none" => Ok(0),
         Ok(depth) if (1..=MAX_DEPTH as u32).contains(&depth) => Ok(depth),
         _ => Err(format!("a number from 1 to {MAX_DEPTH} is needed, or none")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        let good = [
-            ("500ns", 500),
-            ("20us", 20_000),
-            ("1.5ms", 1_500_000),
-            ("1s", 1_000_000_000),
-            ("1.5min", 90_000_000_000),
-            ("2h", 7_200_000_000_000),
-        ];
-        for (text, ns) in good {
-            assert_eq!(nanoseconds(text), Ok(ns), "{text}");
-        }
-        for wrong in ["", "5", "us", "-1us", "0ns", "1m", "1e400s", "µs"] {
-            assert!(nanoseconds(wrong).is_err(), "{wrong}");
-        }
     }
 }

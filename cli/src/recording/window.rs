@@ -1,6 +1,5 @@
 //! Recordings of a part of the program's time: `--delay`, `--for`, `--start-paused`.
 
-use super::nanoseconds;
 use crate::output::note;
 use crate::running::held;
 use anyhow::Result;
@@ -129,5 +128,47 @@ impl<'a> Window<'a> {
             ));
         }
         spans
+    }
+}
+
+/// A length of time in nanoseconds, from a number and a unit.
+pub(crate) fn nanoseconds(text: &str) -> Result<u64, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[number.len()..] {
+        "ns" => Some(1.0),
+        "us" => Some(1e3),
+        "ms" => Some(1e6),
+        "s" => Some(1e9),
+        "min" => Some(60e9),
+        "h" => Some(3600e9),
+        _ => None,
+    };
+    let length = unit.zip(number.parse::<f64>().ok());
+    match length.map(|(unit, number)| (unit * number).round()) {
+        Some(ns) if (1.0..1e18).contains(&ns) => Ok(ns as u64),
+        _ => Err("a number with a unit is needed: 500ns, 20us, 1ms, 1s, 5min, 2h".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let good = [
+            ("500ns", 500),
+            ("20us", 20_000),
+            ("1.5ms", 1_500_000),
+            ("1s", 1_000_000_000),
+            ("1.5min", 90_000_000_000),
+            ("2h", 7_200_000_000_000),
+        ];
+        for (text, ns) in good {
+            assert_eq!(nanoseconds(text), Ok(ns), "{text}");
+        }
+        for wrong in ["", "5", "us", "-1us", "0ns", "1m", "1e400s", "µs"] {
+            assert!(nanoseconds(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Placeholders in the name of an output folder: `run-%q{RANK}-%p`.
 
-use crate::recording::rank_of_this;
+use crate::rank::rank_of_this;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;

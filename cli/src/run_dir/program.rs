@@ -1,7 +1,7 @@
 //! A folder of runs holds those of one program.
 
+use super::origin::{Difference, Origin, short};
 use super::read_json;
-use crate::load::same::{Difference, Origin, short};
 use anyhow::{Result, bail};
 use ompfuse_format::run::{RUN_FILE, RunHeader, RunModule};
 use std::path::{Path, PathBuf};

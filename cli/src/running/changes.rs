@@ -14,7 +14,7 @@ use super::changing::Changing;
 use super::{Running, records};
 use crate::input;
 use crate::select::{self, Selector};
-use crate::{counters, recording, simulate};
+use crate::{counters, simulate};
 use anyhow::{Context, Result, bail, ensure};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::USER_MODULE;
@@ -95,7 +95,7 @@ pub(crate) fn event_set(list: &str) -> Result<Option<String>> {
 fn countable(names: &str) -> Result<String> {
     let left = match names.is_empty() || names.split(',').any(is_simulated) {
         true => names.to_owned(),
-        false => recording::countable_elsewhere(names)?.join(","),
+        false => counters::countable_elsewhere(names)?.join(","),
     };
     let most = ompfuse_format::record::MAX_COUNTERS;
     ensure!(

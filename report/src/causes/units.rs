@@ -5,7 +5,7 @@ mod advice;
 use super::Found;
 use crate::from_summary::NS;
 use crate::model::Cause;
-use ompfuse_format::site::SHARED_CODE;
+use ompfuse_format::Detail;
 use ompfuse_fuse::span::LoopAnalysis;
 
 /// A unit that is so many times as long as the others, for each iteration, is an uneven one.
@@ -40,7 +40,7 @@ pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64, is_alo
     // What two loops take together is no ratio of one.
     let detail = found.summary.sites.get(stat.site as usize);
     let detail = detail.and_then(|site| site.detail.as_deref());
-    let is_shared = detail.is_some_and(|d| d.contains(SHARED_CODE));
+    let is_shared = detail.is_some_and(|d| Detail(d).is_shared());
     Cause::UnevenDistribution {
         at,
         schedule: schedule_of(found, stat.site),
@@ -103,11 +103,5 @@ fn uneven(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Option<Cause>
 /// What is known of a place's schedule, as `static` or `dynamic,8`.
 fn schedule_of(found: &Found<'_>, site: u32) -> Option<String> {
     let detail = found.summary.sites.get(site as usize)?.detail.as_deref()?;
-    let told = crate::compare::gather::rows::schedule(detail)?;
-    // What gcc computes in place has no number.
-    Some(match told.strip_suffix(',') {
-        Some(kind) if detail.ends_with("chunk") => format!("{kind}, in chunks"),
-        Some(kind) => kind.to_owned(),
-        None => told,
-    })
+    Detail(detail).schedule_told()
 }

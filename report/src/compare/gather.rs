@@ -1,6 +1,7 @@
 //! From one run to what is compared of it.
 
 mod callers;
+mod kinds;
 mod places;
 mod ranks;
 pub(crate) mod rows;
@@ -11,7 +12,7 @@ pub use ranks::{RankRows, Ranks};
 pub(crate) use units::median;
 pub use units::{Unit, units};
 
-use super::side::{Interface, Machine, Origin, Pace, Quantity, Unseen};
+use super::side::{Interface, Machine, Origin, Pace, Quantity, Unseen, hash};
 use crate::compare::functions::FunctionSamples;
 use crate::model::UncountedWork;
 use crate::model::account::Account;
@@ -21,7 +22,6 @@ use ompfuse_fuse::summary::Summary;
 use ompfuse_fuse::table::XuTable;
 use ompfuse_patterns::{Runtime, lookup};
 use std::collections::BTreeMap;
-use xxhash_rust::xxh3::xxh3_64;
 
 const NS: f64 = 1e-9;
 
@@ -188,10 +188,6 @@ const CLASSES: [(Class, Quantity); 4] = [
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-pub(super) fn hash(text: &str) -> String {
-    format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 
 fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {

@@ -10,7 +10,6 @@ mod points;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cells::place_of;
 pub use cells::{Measured, measured};
 
 use crate::model::series::{

@@ -9,6 +9,7 @@ use crate::model::UncountedWork;
 use crate::model::key::{Caller, RegionKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Version of the baseline file. Files of another one are not read.
 pub const SIDE_VERSION: u32 = 3;
@@ -348,7 +349,7 @@ impl Side {
         // Builds without an id are known by their paths.
         let build = |build: &str| -> String {
             match build.contains('/') {
-                true => super::gather::hash(build),
+                true => hash(build),
                 false => build.to_owned(),
             }
         };
@@ -392,4 +393,9 @@ fn round((quantity, sample): (&Quantity, &mut Sample)) {
             *deviation = rounded(*deviation);
         }
     }
+}
+
+/// Stands for a text that is not to be shown.
+pub(super) fn hash(text: &str) -> String {
+    format!("{:016x}", xxh3_64(text.as_bytes()))
 }

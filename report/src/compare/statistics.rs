@@ -28,23 +28,21 @@
 mod compared;
 mod distribution;
 mod functions;
-pub mod paired;
 mod retried;
-mod student;
 mod sums;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use compared::LEAST;
+pub use crate::paired::LEAST;
 pub(crate) use compared::{Compared, Noisy, compared};
 pub(crate) use retried::is_retried;
-pub(crate) use student::Quantiles;
 pub(crate) use sums::{both, each_of_both};
 
 use super::diff::{Change, Finding, Matched, Pair};
 use super::side::{Each, Quantity, Sample, Side, SideRegion};
 use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
+use crate::student::Quantiles;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Level of the test of the whole comparison: the share of comparisons of equal builds that show something.

@@ -6,11 +6,11 @@
 use super::overhead::class_shares;
 use super::{NS, region_ids};
 use crate::Report;
-use crate::compare::series::place_of;
+use crate::model::Class;
 use crate::model::growth::{
     GROWTH_VERSION, GrowthInterval, GrowthRegion, GrowthReport, GrowthUnit,
 };
-use crate::model::{Class, Overhead};
+use crate::model::series::SeriesPlace;
 use crate::phases::{DISTANCE, phases};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
@@ -33,7 +33,7 @@ pub fn growth(summary: &Summary, growth: &Growth, by: GrowthUnit) -> GrowthRepor
             begin_s: edges[0] as f64 * NS,
             end_s: edges[1] as f64 * NS,
             thread_time_s,
-            ..nothing()
+            ..GrowthInterval::nothing()
         })
         .collect();
     // What is known of the whole only is where the threads were.
@@ -87,7 +87,7 @@ pub fn growth(summary: &Summary, growth: &Growth, by: GrowthUnit) -> GrowthRepor
         spread(region.work_s, work.clone(), &|i, s| i.work_s += s);
         if at < LISTED {
             regions.push(GrowthRegion {
-                place: place_of(region),
+                place: SeriesPlace::of(region),
                 time_s: region.time_s,
                 interval_s: divided(region.time_s, &all, &time),
                 interval_work_s: divided(region.work_s, &work, &time),
@@ -119,21 +119,6 @@ pub fn growth(summary: &Summary, growth: &Growth, by: GrowthUnit) -> GrowthRepor
         phases,
         phase_distance: DISTANCE,
         shortcomings: report.shortcomings,
-    }
-}
-
-/// An interval without anything.
-pub(crate) fn nothing() -> GrowthInterval {
-    GrowthInterval {
-        begin_s: 0.0,
-        end_s: 0.0,
-        thread_time_s: 0.0,
-        work_s: 0.0,
-        overhead: Overhead::default(),
-        serial_s: 0.0,
-        idle_s: 0.0,
-        unknown_s: 0.0,
-        other_s: 0.0,
     }
 }
 

@@ -5,9 +5,8 @@ use super::probes::{Price, intervals};
 use super::{NS, distribution, mutex, pid, times, transfer};
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Doubt, InPart, Region, RegionThread, Spread, Transfer};
-use ompfuse_format::Construct;
 use ompfuse_format::construct::Split;
-use ompfuse_format::site::SHARED_CODE;
+use ompfuse_format::{Construct, Detail};
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::run::LeftOut;
 use ompfuse_fuse::spread::imbalance;
@@ -85,7 +84,7 @@ pub(super) fn region(
         source: at.source.clone(),
         detail: at.detail.clone(),
         doubt_kind: (at.detail.as_ref())
-            .is_some_and(|d| d.contains(SHARED_CODE))
+            .is_some_and(|d| Detail(d).is_shared())
             .then_some(Doubt::SharedCode),
         executions: executed(construct, stats, left_out(summary, site)),
         in_part: in_part(summary, site, stats),

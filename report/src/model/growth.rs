@@ -112,3 +112,20 @@ pub struct Phase {
     /// Sums of its intervals.
     pub sums: GrowthInterval,
 }
+
+impl GrowthInterval {
+    /// One without anything.
+    pub(crate) fn nothing() -> GrowthInterval {
+        GrowthInterval {
+            begin_s: 0.0,
+            end_s: 0.0,
+            thread_time_s: 0.0,
+            work_s: 0.0,
+            overhead: Overhead::default(),
+            serial_s: 0.0,
+            idle_s: 0.0,
+            unknown_s: 0.0,
+            other_s: 0.0,
+        }
+    }
+}

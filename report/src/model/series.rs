@@ -2,6 +2,7 @@
 
 use super::account::State;
 use super::overhead::{Class, Overhead};
+use super::region::Region;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{HexAddress, Source};
 use serde::{Deserialize, Serialize};
@@ -382,4 +383,19 @@ pub enum SeriesNote {
         /// Share of the threads' time, from 0 to 1.
         share: f64,
     },
+}
+
+impl SeriesPlace {
+    /// That of a region.
+    pub(crate) fn of(region: &Region) -> SeriesPlace {
+        SeriesPlace {
+            module: region.module.clone(),
+            address: region.address,
+            name: region.name.clone(),
+            construct: region.construct,
+            function: region.function.clone(),
+            source: region.source.clone(),
+            detail: region.detail.clone(),
+        }
+    }
 }

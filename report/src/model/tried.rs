@@ -1,6 +1,6 @@
 //! What `ompfuse try` has measured of the program.
 
-use crate::compare::statistics::paired::Paired;
+use crate::paired::Paired;
 use serde::{Deserialize, Serialize};
 
 /// What came of trying settings on the program, without recording.

@@ -1,8 +1,8 @@
 //! What `ompfuse try` has found, in words.
 
 use super::units::percent;
-use crate::compare::statistics::paired::Paired;
 use crate::model::{Judged, Tried, TriedVariant};
+use crate::paired::Paired;
 
 /// How an output is.
 pub fn judged(judged: Judged) -> &'static str {

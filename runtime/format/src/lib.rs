@@ -6,6 +6,7 @@
 //! * [`construct`]: the OpenMP constructs, by their numbers and names.
 //! * [`coverage`]: what of a file's constructs is recorded.
 //! * [`description`]: what a patched file says of itself, as it is written.
+//! * [`detail`]: what a site's detail tells.
 //! * [`site`]: the description of a place in machine code (JSON of `scan`, kept in patched files and runs).
 //! * [`event`]: perf's events, and work that causes them.
 //! * [`glob`]: patterns for names.
@@ -20,6 +21,7 @@ pub mod construct;
 pub mod control;
 pub mod coverage;
 pub mod description;
+pub mod detail;
 pub mod event;
 pub mod glob;
 pub mod record;
@@ -30,3 +32,4 @@ pub mod simulated;
 pub mod site;
 
 pub use construct::Construct;
+pub use detail::Detail;

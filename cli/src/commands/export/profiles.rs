@@ -107,7 +107,7 @@ fn metric(args: &Args, tree: &CallTree) -> Result<usize> {
 fn write_models(args: &Args, progress: Progress<'_>) -> Result<()> {
     let mut inputs: Vec<PathBuf> = vec![];
     for path in std::iter::once(&args.input).chain(&args.more) {
-        match load::series::is_series(path) {
+        match load::is_series(path) {
             true => inputs.extend(load::series::runs(path)),
             false => inputs.push(path.clone()),
         }
@@ -115,7 +115,7 @@ fn write_models(args: &Args, progress: Progress<'_>) -> Result<()> {
     let each = progress.part(1.0 / inputs.len().max(1) as f64);
     let mut trees = vec![];
     let (jobs, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        (inputs.into_iter()).partition(|input| load::job::ranks(input).is_some());
+        (inputs.into_iter()).partition(|input| load::ranks(input).is_some());
     for input in load::single(&others)?.into_iter().chain(jobs) {
         trees.push(tree(args, &input, each)?);
     }
@@ -135,7 +135,7 @@ fn write_models(args: &Args, progress: Progress<'_>) -> Result<()> {
 /// Refuses what has several numbers of threads.
 fn ensure_one(input: &Path) -> Result<()> {
     ensure!(
-        !load::series::is_series(input),
+        !load::is_series(input),
         "cannot export {}: it has runs with several numbers of threads; name one of its folders, or export --to extra-p",
         input.display()
     );
@@ -149,7 +149,7 @@ fn sampled_tree(args: &Args, progress: Progress<'_>) -> Result<CallTree> {
     let reading = progress.part(OF_REPORT);
     let (report, mut tree) = report_and_tree(args, input, reading)?;
     // The report of a job has no threads.
-    let run = load::first_run(input).filter(|_| load::job::ranks(input).is_none());
+    let run = load::first_run(input).filter(|_| load::ranks(input).is_none());
     if let Some(run) = run
         && load::has_samples(&run)?
     {
@@ -187,7 +187,7 @@ fn report_and_tree(
     let Some(tree) = CallTree::new(&report, selected.as_ref()) else {
         let name = input.display();
         bail!(match report.thread_time_s > 0.0 {
-            true if load::job::ranks(input).is_some() => format!(
+            true if load::ranks(input).is_some() => format!(
                 "cannot export {name}: the summary of a rank has no room for call paths; export the folders of ranks"
             ),
             true => format!(

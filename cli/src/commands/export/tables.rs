@@ -55,7 +55,7 @@ pub(super) fn metrics(args: &Args, progress: Progress<'_>) -> Result<()> {
 /// Refuses what is several profiles.
 fn check_input(args: &Args) -> Result<()> {
     ensure!(
-        !load::series::is_series(&args.input),
+        !load::is_series(&args.input),
         "cannot export {}: it has recordings with several numbers of threads; name the folder of one of them, as {}",
         args.input.display(),
         args.input.join("threads-2").display()
@@ -85,7 +85,7 @@ fn write_regions(args: &Args, form: Form, progress: Progress<'_>) -> Result<()> 
 /// The report of an input that regions are taken from.
 pub(super) fn report(args: &Args, input: &Path, progress: Progress<'_>) -> Result<Report> {
     let memory = args.memory.bytes();
-    let report = match load::job::ranks(input) {
+    let report = match load::ranks(input) {
         Some(ranks) => load::job::in_detail(input, &ranks, memory, progress)?,
         None => {
             let summary = load::summary(input, memory, progress)?;

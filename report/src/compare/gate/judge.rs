@@ -8,10 +8,9 @@ use super::place::{Place, Values};
 use super::{Comparison, Gate, Subject, select};
 use crate::compare::diff::{Diff, Lone};
 use crate::compare::side::{Quantity, Side, SideRegion};
-use crate::compare::statistics::{
-    Compared, Noisy, Quantiles, TESTED_SHARE, difference, is_retried,
-};
+use crate::compare::statistics::{Compared, Noisy, TESTED_SHARE, difference, is_retried};
 use crate::model::key::RegionKey;
+use crate::student::Quantiles;
 use std::collections::HashMap;
 
 /// Level of the test whether something changed at all.

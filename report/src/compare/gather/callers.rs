@@ -3,7 +3,8 @@
 //! A part of a row is what one chain of callers led to. The chain is that of the innermost fork around it. Chains are of names, so
 //! several calls in one function are one.
 
-use super::rows::{Row, Rows, kind, with_inside};
+use super::kinds::kind;
+use super::rows::{Row, Rows, with_inside};
 use super::{MeasuredRegion, file_name};
 use crate::model::key::Caller;
 use crate::words::is_beginning;

@@ -2,9 +2,9 @@
 
 use super::rows::{self, key};
 use super::sums::Sums;
-use super::{Measured, MeasuredRegion, finished, hash, interfaces, origin};
+use super::{Measured, MeasuredRegion, finished, interfaces, origin};
 use crate::Report;
-use crate::compare::side::{Interface, Origin, Unseen};
+use crate::compare::side::{Interface, Origin, Unseen, hash};
 use crate::from_summary::region_ids;
 use crate::model::key::RegionKey;
 use crate::model::{ModuleInfo, Region};

@@ -4,6 +4,7 @@
 //! threads wait is the compiler's choice, so the time of waits belongs to the parallel region, by class. Barriers and `taskwait` of the
 //! source have rows all the same, with nothing but how often threads come to them.
 
+use super::kinds::{kind, wait};
 use super::sums::{Sums, Workers, add_counts};
 use super::{CLASSES, MeasuredRegion, Quantity, file_name};
 use crate::Report;
@@ -11,9 +12,9 @@ use crate::compare::functions::FunctionSamples;
 use crate::from_summary::region_ids;
 use crate::from_summary::sampled::of_sites;
 use crate::model::key::{Caller, RegionKey};
-use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
 use ompfuse_format::site::{HexAddress, SHARED_CODE};
+use ompfuse_format::{Construct, Detail};
 use ompfuse_fuse::Site;
 use ompfuse_fuse::names::{origin, readable};
 use ompfuse_fuse::summary::{ModuleSummary, RegionStat, Summary};
@@ -50,35 +51,6 @@ impl Rows {
     pub(super) fn at(&self, site: u32, kind: Construct) -> Option<usize> {
         self.at.get(&(site, kind)).copied()
     }
-}
-
-/// What a row is that an interval belongs to; `None`: it has none (waits, services, code outside of constructs). `at`: what begins
-/// at its site.
-pub(super) fn kind(construct: Construct, at: Option<Construct>) -> Option<Construct> {
-    use Construct as C;
-    Some(match construct {
-        C::Parallel | C::ImplicitTask => C::Parallel,
-        C::Teams | C::Team => C::Teams,
-        C::Loop | C::Range | C::Dispatch => match at {
-            Some(kind @ (C::Taskloop | C::Distribute | C::Sections)) => kind,
-            _ => C::Loop,
-        },
-        C::Sections | C::Section => C::Sections,
-        C::Task | C::TaskCreate => match at {
-            Some(C::Taskloop) => C::Taskloop,
-            _ => C::Task,
-        },
-        C::Program | C::Service => return None,
-        _ if construct.is_wait() => return None,
-        C::Reduction | C::Flush | C::Cancel | C::Taskyield | C::Taskgroup => return None,
-        other => other,
-    })
-}
-
-/// The row of a wait that the source has: see [`super::super::side::Interface`].
-pub(super) fn wait(construct: Construct) -> Option<Construct> {
-    let is_written = matches!(construct, Construct::Barrier | Construct::Taskwait);
-    is_written.then_some(construct)
 }
 
 /// All that is told of places by kind, copies of one line together.
@@ -169,7 +141,9 @@ pub(super) fn key(at: &Site, module: Option<&str>, kind: Construct) -> (RegionKe
             Construct::Critical if !detail.is_empty() => Some(detail.to_owned()),
             _ => None,
         },
-        schedule: kind.is_loop().then(|| schedule(detail)).flatten(),
+        schedule: (kind.is_loop())
+            .then(|| Detail(detail).schedule().map(str::to_owned))
+            .flatten(),
         callers: vec![],
         is_part: false,
     };
@@ -179,14 +153,6 @@ pub(super) fn key(at: &Site, module: Option<&str>, kind: Construct) -> (RegionKe
 /// Whether that is a function's name, and not what a compiler calls all of its outlined functions.
 fn is_name(function: &str) -> bool {
     !function.is_empty() && !function.starts_with(".omp_outlined") && !function.starts_with("0x")
-}
-
-/// What a site's detail says of a schedule.
-pub(crate) fn schedule(detail: &str) -> Option<String> {
-    const KINDS: [&str; 5] = ["static", "dynamic", "guided", "auto", "runtime"];
-    let mut words = detail.rsplit([' ', ';']);
-    let found = words.find(|w| KINDS.iter().any(|k| w.starts_with(k)));
-    found.map(str::to_owned)
 }
 
 impl Row {
@@ -251,7 +217,7 @@ impl Row {
                 .filter(|p| stat.site != Some(*p) || kind != Construct::Parallel);
         }
         let at = stat.site.map(|s| &summary.sites[s as usize]);
-        if at.is_some_and(|s| s.detail.as_ref().is_some_and(|d| d.contains(SHARED_CODE))) {
+        if at.is_some_and(|s| s.detail.as_ref().is_some_and(|d| Detail(d).is_shared())) {
             self.sums.doubt = Some(SHARED_CODE.to_owned());
         }
         if construct.charges_to() == Charge::Work {

@@ -1,6 +1,6 @@
 //! The numbers of a row, in a form that adds up: a rank leaves them, and its job is their sum.
 
-use super::rows::wait;
+use super::kinds::wait;
 use super::{MeasuredRegion, NS, Quantity};
 use crate::compare::functions::FunctionSamples;
 use crate::model::UncountedWork;

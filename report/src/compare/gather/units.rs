@@ -1,8 +1,9 @@
 //! Execution units: how long they take, and which is which in another build.
 
 use super::NS;
+use super::kinds::kind;
 use super::places::{Addresses, step};
-use super::rows::{Rows, kind};
+use super::rows::Rows;
 use crate::compare::side::Quantity;
 use ompfuse_fuse::summary::Summary;
 use ompfuse_fuse::table::XuTable;

@@ -139,7 +139,7 @@ fn units(
     let place = |site: u32| {
         let site = summary.sites.get(site as usize)?;
         let is = |r: &&Region| (&r.name, r.address) == (&site.name, site.address);
-        report.regions.iter().find(is).map(place_of)
+        report.regions.iter().find(is).map(SeriesPlace::of)
     };
     let of_places = labelled.chunk_by(|a, b| a.site == b.site);
     of_places
@@ -149,21 +149,8 @@ fn units(
 
 /// The report's regions by number.
 fn places(report: &Report) -> BTreeMap<u32, SeriesPlace> {
-    let places = report.regions.iter().map(|r| (r.id, place_of(r)));
+    let places = report.regions.iter().map(|r| (r.id, SeriesPlace::of(r)));
     places.collect()
-}
-
-/// Where a region is, and what it is.
-pub(crate) fn place_of(region: &Region) -> SeriesPlace {
-    SeriesPlace {
-        module: region.module.clone(),
-        address: region.address,
-        name: region.name.clone(),
-        construct: region.construct,
-        function: region.function.clone(),
-        source: region.source.clone(),
-        detail: region.detail.clone(),
-    }
 }
 
 /// Divides a program's available time.

@@ -1,14 +1,12 @@
 //! Two samples of one quantity.
 
-use super::student::{Quantiles, two_sided};
 use crate::compare::diff::Interval;
 use crate::compare::side::{Each, Quantity, Sample, Unit};
+use crate::paired::LEAST;
+use crate::student::{Quantiles, two_sided};
 
 /// Probability with which a difference that is there shall be seen.
 const POWER: f64 = 0.8;
-
-/// Changes below this are no news where runs vary: a clock's drift, an alignment, a page more. As a share of A; of shares in points.
-pub const LEAST: f64 = 1e-3;
 
 /// Values that differ by less are the same number, computed in another order.
 const ROUNDING: f64 = 1e-12;

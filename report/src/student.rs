@@ -4,7 +4,7 @@ use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 use std::collections::HashMap;
 
 /// Probability that the absolute value is at least `|t|`, by chance. `df`: degrees of freedom, above 0.
-pub(super) fn two_sided(t: f64, df: f64) -> f64 {
+pub(crate) fn two_sided(t: f64, df: f64) -> f64 {
     match StudentsT::new(0.0, 1.0, df) {
         Ok(student) if t.is_finite() => (2.0 * student.sf(t.abs())).min(1.0),
         _ => 0.0,
@@ -19,7 +19,7 @@ pub(crate) struct Quantiles {
 
 impl Quantiles {
     /// The value that is exceeded with the probability `tail`, below 0.5.
-    pub(super) fn upper(&mut self, tail: f64, df: f64) -> f64 {
+    pub(crate) fn upper(&mut self, tail: f64, df: f64) -> f64 {
         let key = (tail.to_bits(), df.to_bits());
         *self.known.entry(key).or_insert_with(|| upper(tail, df))
     }

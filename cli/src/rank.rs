@@ -171,7 +171,7 @@ fn launching_process(rank: &str) -> Option<String> {
         let (_, rest) = stat.rsplit_once(')')?; // a name may have anything in it
         pid = rest.split_whitespace().nth(1)?.parse().ok()?;
     }
-    let started = crate::running::start_time(pid)?;
+    let started = crate::process::start_time(pid)?;
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
     Some(format!("process {pid} of {host} since {started}"))

@@ -1,10 +1,12 @@
 //! Whether two builds whose runs alternate differ in time, asked again and again as runs come in.
 
-use super::compared::LEAST;
-use super::student::Quantiles;
+use crate::student::Quantiles;
 
 /// Probability that any of the looks is wrong.
 pub const ERROR: f64 = 0.01;
+
+/// Changes below this are no news where runs vary: a clock's drift, an alignment, a page more. As a share of A; of shares in points.
+pub const LEAST: f64 = 1e-3;
 
 /// Fewer turns tell nothing.
 const FIRST_LOOK: u32 = 4;
