@@ -59,6 +59,11 @@ fn parse_slots(text: &str) -> Result<usize, String> {
 }
 
 impl SetArgs {
+    /// Whether earlier runs or a limit say how many runs there are.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.from.is_empty() || self.max_runs.is_some()
+    }
+
     /// The event sets: one run each. More hardware events than this processor can count together are never in one. Software
     /// events are beside the fewest of them: a set that has some is read by the kernel, which costs ten times what the
     /// processor's own counters cost, and the first run's times are the profile's.

@@ -25,15 +25,25 @@ pub(crate) struct PageArgs {
     /// Write the report to this file as one HTML page that needs no network
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// With --html: show no lines of source files
-    #[arg(long, requires = "html")]
-    no_source: bool,
-    /// With --html: leave out host names, the program's arguments, and the folders of absolute paths
-    #[arg(long, requires = "html")]
-    redact: bool,
+    /// With --html: leave out `names` (of hosts, the program's arguments, folders of absolute paths), or `sources`, the lines of files
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "names", requires = "html")]
+    redact: Vec<Redacted>,
+}
+
+/// What a page has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Redacted {
+    /// Names of hosts, the program's arguments, folders of absolute paths
+    Names,
+    /// Lines of source files
+    Sources,
 }
 
 impl PageArgs {
+    fn lacks(&self, what: Redacted) -> bool {
+        self.redact.contains(&what)
+    }
+
     /// Whether a page is wanted.
     pub(crate) fn is_wanted(&self) -> bool {
         self.html.is_some()
@@ -50,7 +60,9 @@ impl PageArgs {
     /// Writes the page of a series.
     pub(crate) fn write_series(&self, series: &Series) -> Result<()> {
         match &self.html {
-            Some(file) if self.redact => save(file, &html::series::render(&html::redacted(series))),
+            Some(file) if self.lacks(Redacted::Names) => {
+                save(file, &html::series::render(&html::redacted(series)))
+            }
             Some(file) => save(file, &html::series::render(series)),
             None => Ok(()),
         }
@@ -95,14 +107,14 @@ impl PageArgs {
             drawn,
         } = records;
         let growth = growth.as_ref();
-        let mut sources = match self.no_source {
+        let mut sources = match self.lacks(Redacted::Sources) {
             true => Sources::new(),
             false => sources(report, begun),
         };
         let timeline = drawn.map(|drawn| timeline::section(&drawn, report, &Keys::new(report)));
         let mut code = code::code(report);
         let (redacted, redacted_growth);
-        let (report, growth) = match self.redact {
+        let (report, growth) = match self.lacks(Redacted::Names) {
             true => {
                 units = units.map(|u| u.renamed(html::without_folders));
                 sources = renamed(sources);

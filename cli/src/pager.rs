@@ -6,25 +6,14 @@ use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-/// The `--no-pager` option.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct PagerArg {
-    /// Print long output directly, not through $PAGER or less
-    #[arg(long)]
-    no_pager: bool,
-}
-
-impl PagerArg {
-    /// Prints text that ends with a line break: through the pager if standard output is a terminal with fewer lines.
-    pub(crate) fn print(&self, text: &str) -> Result<()> {
-        let pager = match self.no_pager || !is_longer(text) {
-            true => None,
-            false => pager(std::env::var_os("PAGER")),
-        };
-        match pager.is_some_and(|pager| show(pager, &output::harmless(text))) {
-            true => Ok(()),
-            false => output::print(text),
-        }
+/// Prints text that ends with a line break: through the pager if standard output is a terminal with fewer lines. `PAGER=cat` is none.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let pager = is_longer(text)
+        .then(|| pager(std::env::var_os("PAGER")))
+        .flatten();
+    match pager.is_some_and(|pager| show(pager, &output::harmless(text))) {
+        true => Ok(()),
+        false => output::print(text),
     }
 }
 

@@ -8,6 +8,7 @@ mod sets;
 mod strays;
 mod threads;
 mod turns;
+mod units;
 mod volume;
 mod window;
 
@@ -107,6 +108,7 @@ impl Recording {
 
 /// Records a program, whose standard output goes there.
 pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> {
+    args.check()?;
     args.ask_about_options();
     let (name, arguments) = args.command();
     let numbers: Vec<Numbered<'_>> = match args.threads() {
@@ -147,7 +149,7 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
         None => countable(wanted, wanted_of_regions)?,
     };
     events.extend(exact::names(counted));
-    if args.multiplex && wanted.is_none() {
+    if args.is_multiplexed() && wanted.is_none() {
         sets::sharing_counters(args, &mut events, &mut of_regions);
     }
     let mut sets = sets::planned(args, &events, &known, wanted.is_none())?;
@@ -166,8 +168,7 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
     tell_processors(args.threads().unwrap_or_default());
     let mut recorder = Recorder {
         threads: None,
-        rotate: args.rotate,
-        is_multiplexed: args.multiplex,
+        rotation: args.rotate,
         of_regions: of_regions.iter().map(|&e| e.to_owned()).collect(),
         is_cheap: wanted.is_none() && !args.is_in_one_run() && !is_simulated,
         debug: &args.selection.debug,
@@ -200,7 +201,7 @@ pub(crate) fn record(args: &RecordingArgs, stdout: Stdout) -> Result<Recording> 
         remark(forecast(total, known.seconds));
     }
     record_all(&mut recorder, &numbers, &sets, args.repeat)?;
-    if args.min_duration.is_some() && !is_simulated {
+    if args.units.is_by_length() && !is_simulated {
         tell_calls(&events);
     }
     if !recorder.recording.runs.is_empty() {
@@ -302,14 +303,14 @@ fn check_runs(job: &Job, args: &RecordingArgs, sets: &mut Vec<Vec<Vec<String>>>)
     Ok(())
 }
 
-/// Says that `--min-duration` doesn't spare the calls that these events take.
+/// Says that `--units longer=` doesn't spare the calls that these events take.
 fn tell_calls(events: &[&str]) {
     let is_by_call = |e: &&str| !is_hardware(e) && !exact::is(e);
     let by_call: Vec<&str> = events.iter().copied().filter(is_by_call).collect();
     if !by_call.is_empty() {
         note(format_args!(
-            "--min-duration knows a unit's length only at its end: {} took a system call at each unit's beginning, half as \
-                 many calls as without the option; --sample N and --throttle PERCENT spare the calls of units that they leave \
+            "--units longer=TIME knows a unit's length only at its end: {} took a system call at each unit's beginning, half as \
+                 many calls as without the option; every=N and cost=PERCENT spare the calls of units that they leave \
                  out",
             by_call.join(", ")
         ));

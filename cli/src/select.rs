@@ -7,7 +7,7 @@ pub(crate) mod set;
 
 pub(crate) use calls::CallArgs;
 pub(crate) use filter::{Filter, line};
-pub(crate) use functions::FunctionArgs;
+pub(crate) use functions::{FunctionArgs, exact_event};
 pub(crate) use ompfuse_fuse::names::Selector;
 
 use crate::debug::DebugArgs;

@@ -21,27 +21,28 @@ pub(crate) const REMEDY: &str = "apt-get install qemu-user on Debian 12, Ubuntu 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SimulateArgs {
     /// Run the program under qemu-user, which simulates a processor's counters
-    ///
-    /// Some 100 times slower. `ompfuse events` lists the simulated events.
-    #[arg(long)]
-    simulate: bool,
-    /// Sizes (KiB; dtlb: pages) and ways of the simulated caches, bits of branch history, and whether the C
-    /// library counts
-    #[arg(long, value_name = "LIST", requires = "simulate", default_value_t)]
-    model: Options,
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = "", long_help = model_help())]
+    simulate: Option<Options>,
+}
+
+fn model_help() -> String {
+    format!(
+        "Run the program under qemu-user, which simulates a processor's counters\n\nSome 100 times slower. `ompfuse events` lists the \
+         simulated events. MODEL: sizes (KiB; dtlb: pages) and ways of the simulated caches, bits of branch history, and whether the C \
+         library counts; what it doesn't name is as in {}.",
+        Options::default()
+    )
 }
 
 impl SimulateArgs {
     /// The simulator, if it is wanted.
     pub(crate) fn simulator(&self) -> Result<Option<Simulator>> {
-        self.simulate
-            .then(|| Simulator::prepare(self.model))
-            .transpose()
+        self.simulate.map(Simulator::prepare).transpose()
     }
 
     /// Whether it is wanted.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.simulate
+        self.simulate.is_some()
     }
 }
 

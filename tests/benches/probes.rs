@@ -11,7 +11,7 @@
 //!   stamp per event: for libomp an OMPT tool, for libgomp functions in front of it by LD_PRELOAD (aim: at most half). The tool
 //!   takes its time stamps from `clock_gettime`, as tools do, or (as ours) from the processor's counter;
 //! - `sets`: what it costs that a construct has another event set than what is around it, and so changes twice;
-//! - `sums`: what it costs to add a construct to a thread's sums (`record --summary`), against recording it (aim: at most as much);
+//! - `sums`: what it costs to add a construct to a thread's sums (`record --units sums`), against recording it (aim: at most as much);
 //! - `instructions`: how many each construct executes more when it is recorded, counted by valgrind: the same on every machine and
 //!   however busy it is. Only if it is asked for by name, since it takes some minutes;
 //! - `loops`: programs made of loops (aim: at most 1 % slower), with the 95 % confidence interval of the median ratio.

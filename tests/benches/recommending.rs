@@ -44,7 +44,7 @@ fn main() {
             let build = format!("{compiler} -O2 -g -fopenmp -D{name}{best} -lm");
             assert!(compile::files(&[source], &program, &build), "{compiler}");
             let row = format!("{} {compiler}{best}", name.to_lowercase());
-            let answer = match asked(&program, THREADS, &["--budget=60s", "--turns=8"], &[]) {
+            let answer = match asked(&program, THREADS, &["--for=60s", "--turns=8"], &[]) {
                 Ok(answer) => answer,
                 Err(error) => {
                     println!("| {row} | refused: {} | | | |", error.trim());

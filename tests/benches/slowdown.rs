@@ -39,11 +39,17 @@ fn main() {
         ],
         &[
             ("all", &table::ONE_EVENT),
-            ("sample 64", &["--events", "task-clock", "--sample", "64"]),
-            ("throttle 2", &["--events", "task-clock", "--throttle", "2"]),
+            (
+                "sample 64",
+                &["--events", "task-clock", "--units", "every=64"],
+            ),
+            (
+                "throttle 2",
+                &["--events", "task-clock", "--units", "cost=2"],
+            ),
             (
                 "from 50us",
-                &["--events", "task-clock", "--min-duration", "50us"],
+                &["--events", "task-clock", "--units", "longer=50us"],
             ),
             ("none", &["--events", "none"]),
         ],

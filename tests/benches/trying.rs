@@ -158,7 +158,7 @@ fn tuned(region: &Region, original: &Path, folder: &Path) -> Option<(String, Pat
     let out = folder.join("tuned");
     let mut tried = command::with_threads(THREADS);
     tried.env("OMP_WAIT_POLICY", "active");
-    let budget = format!("--budget={}s", (7 * rounds()).min(60));
+    let budget = format!("--for={}s", (7 * rounds()).min(60));
     tried.args(["try", "--format=json", &budget, "--patch"]);
     tried.arg(&out);
     let place = format!("tried.c:{}", place(region.name));

@@ -89,7 +89,7 @@ def more_variables(case):
         out = subprocess.run([*tool, shutil.which("env")], capture_output=True, cwd=case.folder)
         return len(out.stdout.splitlines())
 
-    ours = number(OMPFUSE, "record", "-q", "--summary", "--events", "none", "--functions", "*", "-o", "env", "--")
+    ours = number(OMPFUSE, "record", "-q", "--units=sums", "--events", "none", "--functions", "*", "-o", "env", "--")
     theirs = number("valgrind", "-q", "--tool=callgrind", "--callgrind-out-file=/dev/null")
     return {f"MORE_{n}": "x" for n in range(max(0, ours - theirs))}
 
@@ -137,7 +137,7 @@ def recorded(case, where, kind):
     out = case.folder / "out"
     subprocess.run(["rm", "-rf", out])
     option, construct, number = kind
-    options = ["--summary", "--events", "none", option, "*"]
+    options = ["--units=sums", "--events", "none", option, "*"]
     done = run([*where, OMPFUSE, "record", "-q", *options, "-o", out, "--", *case.argv], case)
     report = ompfuse("report", *out.glob("run-*"), "--format", "json")
     calls = {

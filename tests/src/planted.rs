@@ -221,7 +221,7 @@ fn record(case: &Case, folder: &Path, program: &Path) -> process::Output {
     for word in &case.words {
         match word.split_once('=') {
             Some((option, value)) => record.arg(format!("--{option}")).arg(value),
-            None if word == "summary" => record.arg("--summary"),
+            None if word == "summary" => record.arg("--units=sums"),
             None => &mut record,
         };
     }

@@ -79,7 +79,7 @@ pub fn run(build: &Build, threads: usize) -> &'static Run {
 
 /// Another one, which has sums beside them.
 pub fn run_with_sums(build: &Build, threads: usize) -> &'static Run {
-    of(build, threads, &["--summary-beside"])
+    of(build, threads, &["--units=with-sums"])
 }
 
 fn of(build: &Build, threads: usize, options: &'static [&'static str]) -> &'static Run {

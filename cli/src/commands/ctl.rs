@@ -18,6 +18,9 @@ pub(crate) struct Args {
     /// A run's folder, the folder of `ompfuse record -o`, or a process's number
     #[arg(value_name = "DIR|PID")]
     target: PathBuf,
+    /// Pause recording, or go on: in all present and later processes of the folder, or in one process
+    #[arg(value_enum)]
+    hold: Option<Hold>,
     /// Stop recording these regions (may be repeated)
     ///
     /// Selectors as for `patch --select`. `user:NAME` is a region that the program has named through ompfuse.h.
@@ -33,24 +36,27 @@ pub(crate) struct Args {
     events: Vec<String>,
     /// Count the events of --events in these regions only
     #[arg(long, value_name = "S", requires = "events")]
-    on: Vec<Selector>,
+    select: Vec<Selector>,
     /// Take the next event set after every N instances of a region on a thread; 0 stops this
     #[arg(long, value_name = "N")]
     rotate: Option<u32>,
-    /// Pause recording: in all present and later processes of the folder, or in one process
-    #[arg(long, conflicts_with = "resume")]
-    pause: bool,
-    /// Resume recording after --pause or `record --start-paused`
-    #[arg(long)]
-    resume: bool,
     /// Take all settings from a file
     ///
     /// Its lines are `disable S`, `enable S`, `events LIST`, `events LIST on S`, `rotate N`, or those of a
     /// filter file.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["disable", "enable", "events", "on", "rotate"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["disable", "enable", "events", "select", "rotate"])]
     reload: Option<PathBuf>,
     #[command(flatten)]
     format: output::FormatArg,
+}
+
+/// What becomes of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Hold {
+    /// Nothing is recorded until it is resumed
+    Pause,
+    /// It goes on after a pause, or begins after `record --delay resume`
+    Resume,
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
@@ -58,7 +64,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Some(file) => Some(Changes::read(file)?),
         None => args.changes()?,
     };
-    if (args.pause || args.resume) && !held::hold(&args.target, args.pause)? {
+    if let Some(hold) = args.hold
+        && !held::hold(&args.target, hold == Hold::Pause)?
+    {
         output::note(format_args!(
             "no process is being recorded in {} yet; those that start will know",
             args.target.display()
@@ -126,7 +134,7 @@ impl Args {
         };
         let off = self.disable.iter().map(switch(false));
         let mut list: Vec<Change> = off.chain(self.enable.iter().map(switch(true))).collect();
-        let sets = if self.on.is_empty() {
+        let sets = if self.select.is_empty() {
             let turns = self.rotate.is_some_and(|n| n > 0);
             ensure!(
                 events.len() < 2 || turns,
@@ -134,8 +142,8 @@ impl Args {
             );
             events
         } else {
-            ensure!(events.len() == 1, "--on takes one --events");
-            list.extend(self.on.iter().map(|what| Change::OwnSet {
+            ensure!(events.len() == 1, "--select takes one --events");
+            list.extend(self.select.iter().map(|what| Change::OwnSet {
                 names: events[0].clone(),
                 what: what.clone(),
             }));

@@ -2,7 +2,7 @@
 
 use crate::load::sides;
 use crate::output::{Stream, Usage};
-use crate::pager::PagerArg;
+use crate::pager;
 use crate::{atomic, output, page, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -59,27 +59,18 @@ pub(crate) struct Args {
     /// new-regions>0, max-unit>20%.
     #[arg(long, value_name = "EXPR")]
     fail_on: Vec<String>,
-    /// Judge --fail-on by the estimate alone, even if it is uncertain
-    #[arg(long)]
-    strict: bool,
     /// What an undecided --fail-on does: runs vary so much that a change as large as its limit would not be seen
     #[arg(long, value_enum, default_value_t = Undecided::Pass, requires = "fail_on")]
     undecided: Undecided,
     /// Compare even if less than half of the regions' time can be matched and the rest is executed otherwise
     #[arg(long)]
     anyway: bool,
-    /// How to print
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-    /// Also write Markdown to this file, for the summary of a pull request
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Also write JUnit XML to this file: a test case for each --fail-on
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Also write a report for GitLab's Code Quality to this file
-    #[arg(long, value_name = "FILE")]
-    gitlab: Option<PathBuf>,
+    /// How to print; FORMAT=FILE writes it to a file, also beside what is printed (may be repeated)
+    ///
+    /// `markdown`: for the summary of a pull request; `junit`: JUnit XML, a test case for each --fail-on; `github`: annotations
+    /// (`::warning file=...`); `gitlab`: a report for GitLab's Code Quality.
+    #[arg(long, value_name = "text|json|markdown|junit|github|gitlab[=FILE]", value_parser = Printed::parse)]
+    format: Vec<Printed>,
     /// Also write one HTML page to this file; it needs no network
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -92,8 +83,6 @@ pub(crate) struct Args {
     /// List this many regions (text and Markdown)
     #[arg(long, value_name = "N", default_value_t = view::Options::default().top)]
     top: usize,
-    #[command(flatten)]
-    pager: PagerArg,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -112,6 +101,30 @@ enum Format {
     Gitlab,
 }
 
+/// A format, and where it goes: to a file, or standard output.
+#[derive(Debug, Clone)]
+struct Printed {
+    format: Format,
+    file: Option<PathBuf>,
+}
+
+impl Printed {
+    /// For clap.
+    fn parse(text: &str) -> Result<Printed, String> {
+        let (name, file) = match text.split_once('=') {
+            Some((_, "")) => return Err("a file's name is needed behind =".to_owned()),
+            Some((name, file)) => (name, Some(file.into())),
+            None => (text, None),
+        };
+        let format = Format::from_str(name, false).map_err(|_| {
+            let all = Format::value_variants().iter();
+            let names = all.filter_map(|f| Some(f.to_possible_value()?.get_name().to_owned()));
+            format!("there are {}", names.collect::<Vec<_>>().join(", "))
+        })?;
+        Ok(Printed { format, file })
+    }
+}
+
 /// What becomes of the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Undecided {
@@ -119,6 +132,8 @@ enum Undecided {
     Pass,
     /// Status 3
     Fail,
+    /// It is judged by the estimate alone, as all others
+    Estimate,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
@@ -126,10 +141,16 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         return output::print(&schema::diff()).map(|()| 0);
     }
     let gates = gates(&args.fail_on)?;
-    for file in [&args.markdown, &args.junit, &args.gitlab, &args.html]
-        .into_iter()
-        .flatten()
-    {
+    let (mut files, printed): (Vec<_>, Vec<_>) =
+        (args.format.iter()).partition(|p| p.file.is_some());
+    if printed.len() > 1 {
+        return Err(Usage(
+            "--format: one format is printed; give the others files, as junit=FILE".to_owned(),
+        )
+        .into());
+    }
+    let files = files.drain(..).filter_map(|p| p.file.as_ref());
+    for file in files.chain(&args.html) {
         atomic::check(file)?;
     }
     let bar = progress::whole("comparing");
@@ -143,7 +164,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     units::add_slowest(&mut diff.pairs, &units_a, &units_b);
     drop(bar);
     args.check(&diff, &a, &b)?;
-    let outcomes = gate::judge(&gates, &diff, &a, &b, args.strict);
+    let outcomes = gate::judge(&gates, &diff, &a, &b, args.undecided == Undecided::Estimate);
     if let Some(file) = &args.html {
         page::save(
             file,
@@ -228,28 +249,27 @@ impl Args {
             colour: stream.colour(),
             source_root: root.map(|r| r.to_string_lossy().into_owned()),
         };
-        let write = |file: &Option<PathBuf>, text: &dyn Fn() -> Result<String>| match file {
-            Some(file) => atomic::write(file, text()?.as_bytes(), 0o644),
-            None => Ok(()),
+        let text = |format| {
+            Ok(match format {
+                Format::Text => view::text(diff, outcomes, &options),
+                Format::Json => view::json(diff, outcomes),
+                Format::Markdown => view::markdown(diff, outcomes, &options),
+                Format::Junit => view::junit(diff, outcomes).context("cannot encode JUnit XML")?,
+                Format::Github => view::github(diff, outcomes, &options),
+                Format::Gitlab => view::gitlab(diff, outcomes, &options),
+            })
         };
-        let junit = || view::junit(diff, outcomes).context("cannot encode JUnit XML");
-        let gitlab = || Ok(view::gitlab(diff, outcomes, &options));
-        write(&self.markdown, &|| {
-            Ok(view::markdown(diff, outcomes, &options))
-        })?;
-        write(&self.junit, &junit)?;
-        write(&self.gitlab, &gitlab)?;
-        let text = match self.format {
-            Format::Text => view::text(diff, outcomes, &options),
-            Format::Json => view::json(diff, outcomes),
-            Format::Markdown => view::markdown(diff, outcomes, &options),
-            Format::Junit => junit()?,
-            Format::Github => view::github(diff, outcomes, &options),
-            Format::Gitlab => gitlab()?,
-        };
-        match self.format {
-            Format::Text => self.pager.print(&text),
-            _ => output::print(&text),
+        let text: &dyn Fn(Format) -> Result<String> = &text;
+        let mut printed = Format::Text;
+        for Printed { format, file } in &self.format {
+            match file {
+                Some(file) => atomic::write(file, text(*format)?.as_bytes(), 0o644)?,
+                None => printed = *format,
+            }
+        }
+        match printed {
+            Format::Text => pager::print(&text(printed)?),
+            _ => output::print(&text(printed)?),
         }
     }
 }

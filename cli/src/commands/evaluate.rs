@@ -157,7 +157,7 @@ fn exact(path: &Path, progress: Progress<'_>) -> Result<Profile> {
     let profile = load::profile(path, progress)?;
     ensure!(
         !profile.summary.events.iter().any(|e| e.scaled),
-        "cannot take {} for the truth: its counts are scaled (recorded with --multiplex), which makes them estimates",
+        "cannot take {} for the truth: its counts are scaled (recorded with --rotate kernel), which makes them estimates",
         path.display()
     );
     Ok(profile)

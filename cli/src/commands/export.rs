@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Times are counted from the begin of the trace. A span that crosses a border is cut there; spans inside it stay nested. A piece
     /// has no own time and no counts.
     #[arg(long, value_name = "FROM..TO")]
-    window: Option<traces::Window>,
+    interval: Option<traces::Window>,
     #[command(flatten)]
     memory: memory::Arg,
     /// The file to write (default: standard output), or for tau and otf2 the folder
@@ -183,7 +183,7 @@ impl Args {
             () if !self.select.is_empty() && matches!(maker, Maker::Graph) => {
                 "--select is of no use with --to dot; give it to `record`"
             }
-            () if self.window.is_some() && !is_trace => "--window is of use for traces only",
+            () if self.interval.is_some() && !is_trace => "--interval is of use for traces only",
             () if self.metric.is_some() && !is_stacks => {
                 "--metric is of use with --to collapsed only"
             }

@@ -2,7 +2,7 @@
 
 use crate::load::baselines::baselines;
 use crate::output::{FormatArg, Stream};
-use crate::pager::PagerArg;
+use crate::pager;
 use crate::{atomic, git, output, page, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_fuse::names::{Chooses, Selector};
@@ -57,8 +57,6 @@ pub(crate) struct Args {
     /// List this many changes (text)
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    #[command(flatten)]
-    pager: PagerArg,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
@@ -98,7 +96,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
             colour: stream.colour(),
             ..default
         };
-        args.pager.print(&view::text(&found, options))?;
+        pager::print(&view::text(&found, options))?;
     }
     match args.fail_within.is_some_and(|n| found.got_worse_within(n)) {
         true => Ok(FAILED),

@@ -2,8 +2,8 @@
 
 use crate::binary::{self, Binary, Totals};
 use crate::input::Input;
-use crate::select::SelectArgs;
 use crate::select::set::Set;
+use crate::select::{SelectArgs, exact_event};
 use crate::{atomic, counted, embedded, input, launch, memory, output, privileges, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
@@ -32,6 +32,9 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     selection: SelectArgs,
+    /// What --count counts: names of events with `:exact`, separated by commas (default: instructions:exact)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = exact_event, requires = "count")]
+    events: Vec<usize>,
     /// Don't load the runtime library: the copy behaves as the original until `ompfuse record` runs it
     #[arg(long, conflicts_with = "count")]
     dormant: bool,
@@ -94,6 +97,7 @@ pub(super) fn tuned(program: &Path, out: &Path, set: Vec<Set>) -> Result<()> {
             select,
             ..SelectArgs::default()
         },
+        events: vec![],
         dormant: true,
         dry_run: false,
         scarce: false,
@@ -136,7 +140,9 @@ fn make(args: &Args) -> Result<Made> {
     privileges::refuse_to_patch(&args.binary, args.dormant)?;
     let bar = progress::whole("scanning");
     let progress = bar.progress();
-    let selection = &args.selection;
+    let mut selection = args.selection.clone();
+    selection.functions.count_events.extend(&args.events);
+    let selection = &selection;
     let what = (&selection.debug, &selection.functions, selection.calls);
     let of_scan = progress.part(binary::OF_SCAN);
     let scan = match binary::examine(&args.binary, &bytes, what, args.scarce, of_scan)? {
@@ -147,7 +153,7 @@ fn make(args: &Args) -> Result<Made> {
         ),
     };
     bar.say("patching");
-    let plan = binary::plan(&bytes, *scan, &args.selection, args.dormant)?;
+    let plan = binary::plan(&bytes, *scan, selection, args.dormant)?;
     bar.say("writing and verifying");
     let library = if args.dormant || args.dry_run {
         None

@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     }
     if args.recording.repeats_scaled() {
         bail!(
-            "the runs of --multiplex can't be combined, their counts are scaled: leave --repeat out, or use record"
+            "the runs of --rotate kernel can't be combined, their counts are scaled: leave --repeat out, or use record"
         );
     }
     if let Some([threads]) = args.recording.threads() {

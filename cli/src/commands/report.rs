@@ -11,7 +11,7 @@ use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
 use crate::page::{PageArgs, Records};
-use crate::pager::PagerArg;
+use crate::pager;
 use crate::select::Selector;
 use crate::{atomic, lines, load, memory, output, progress, recording};
 use anyhow::{Context, Result, bail};
@@ -82,13 +82,13 @@ pub(crate) struct Args {
         conflicts_with_all = ["inputs", "suggest_filter"]
     )]
     schema: Option<SchemaOf>,
-    /// Of a run that was recorded with --summary-beside: the sums instead of the records
+    /// Of a run that was recorded with --units with-sums: the sums instead of the records
     #[arg(long, hide = true, requires = "inputs", conflicts_with = "schema")]
     from_sums: bool,
     #[command(flatten)]
     memory: memory::Arg,
     #[command(flatten)]
-    pager: PagerArg,
+    rows: Rows,
     #[command(flatten)]
     report: ReportArgs,
 }
@@ -140,9 +140,9 @@ enum Row {
     Site,
 }
 
-/// The options of every command that reports.
+/// Which rows a text has.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ReportArgs {
+struct Rows {
     /// List this many regions, and sum up the others in one line (text only)
     #[arg(long, value_name = "N", default_value_t = TextOptions::default().top)]
     top: usize,
@@ -152,6 +152,26 @@ pub(crate) struct ReportArgs {
     /// Meaning of a row (text only; JSON has every site)
     #[arg(long, value_enum, default_value_t = Row::Line)]
     by: Row,
+}
+
+impl Args {
+    /// How text for standard output is made.
+    fn options(&self) -> TextOptions {
+        TextOptions {
+            top: self.rows.top,
+            sort: self.rows.sort,
+            by: match self.rows.by {
+                Row::Line => By::Line,
+                Row::Site => By::Site,
+            },
+            ..self.report.options(Some(Stream::Output))
+        }
+    }
+}
+
+/// The options of every command that reports.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReportArgs {
     /// Show more sections (text only; JSON and the page have them all)
     #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = section_parser())]
     show: Vec<String>,
@@ -317,8 +337,8 @@ fn lines(inputs: &[PathBuf], wanted: Option<&Selector>, args: &Args) -> Result<(
     if args.report.is_json() {
         return output::print_json(&report);
     }
-    let options = args.report.options(Some(Stream::Output));
-    args.pager.print(&view::sampled::text(&report, options))
+    let options = args.options();
+    pager::print(&view::sampled::text(&report, options))
 }
 
 /// The report of a process that ran already.
@@ -372,8 +392,8 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()>
     if args.report.is_json() {
         return output::print_json(&GrowthJson::new(report));
     }
-    let options = args.report.options(Some(Stream::Output));
-    args.pager.print(&view::growth::text(report, options))
+    let options = args.options();
+    pager::print(&view::growth::text(report, options))
 }
 
 /// The report, where a file is the JSON of one.
@@ -399,13 +419,11 @@ fn printed_before(file: &Path) -> Result<Option<Report>> {
 fn print(report: &Report, args: &Args, input: Option<&Path>) -> Result<()> {
     let how = &args.report;
     if let Some(wanted) = &args.region {
-        let options = how.options(Some(Stream::Output));
-        return args
-            .pager
-            .print(&detail::text(report, wanted, input, options)?);
+        let options = args.options();
+        return pager::print(&detail::text(report, wanted, input, options)?);
     }
     if args.browse {
-        return browse::browse(report, input, how.options(Some(Stream::Output)));
+        return browse::browse(report, input, args.options());
     }
     if how.page.is_wanted() {
         return how.page.write(report, input);
@@ -413,7 +431,7 @@ fn print(report: &Report, args: &Args, input: Option<&Path>) -> Result<()> {
     if how.is_json() {
         return output::print_json(&json::Json(report));
     }
-    args.pager.print(&how.text(report, Some(Stream::Output)))
+    pager::print(&text::render(report, args.options()))
 }
 
 /// Gives the report of a program that has just printed its own output. JSON, or what goes to a terminal, is printed on standard
@@ -468,15 +486,10 @@ impl ReportArgs {
     fn options(&self, stream: Option<Stream>) -> TextOptions {
         let default = TextOptions::default();
         TextOptions {
-            top: self.top,
-            sort: self.sort,
             show: self.sections(),
             width: stream.and_then(Stream::width).unwrap_or(default.width),
             colour: stream.is_some_and(Stream::colour),
-            by: match self.by {
-                Row::Line => By::Line,
-                Row::Site => By::Site,
-            },
+            ..default
         }
     }
 }

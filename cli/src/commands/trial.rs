@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     compare_files: Vec<String>,
     /// Begin no further turn after this time (`30s`, `2min`)
-    #[arg(long, value_name = "TIME", default_value = "2min", value_parser = recording::nanoseconds)]
+    #[arg(long = "for", value_name = "TIME", default_value = "2min", value_parser = recording::nanoseconds)]
     budget: u64,
     /// The most turns
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(4..=10_000))]

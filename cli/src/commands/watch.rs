@@ -11,16 +11,14 @@ use std::time::Duration;
 
 /// Show what a program does while it is recorded: rate, time, imbalance and events of its regions
 ///
-/// The program is not stopped: `watch` reads its records. A unit counts when it has ended.
+/// The program is not stopped: `watch` reads its records. A unit counts when it has ended. Without a terminal, and for JSON, everything
+/// since the recording began is printed once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A run's folder, the folder of `ompfuse record -o`, or a process's number (default: the newest
     /// ompfuse-out* here)
     #[arg(value_name = "DIR|PID")]
     target: Option<PathBuf>,
-    /// Print everything since the recording began, once; the default without a terminal, and for JSON
-    #[arg(long)]
-    once: bool,
     /// Seconds between two pictures, or between two looks of --serve
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_seconds)]
     every: f64,
@@ -28,7 +26,7 @@ pub(crate) struct Args {
     /// `127.0.0.1:9464`; port 0 takes a free one
     ///
     /// The metrics are sums since the recording began. Whoever reaches the address can read them.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address, conflicts_with_all = ["once", "format"])]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address, conflicts_with = "format")]
     serve: Option<SocketAddr>,
     #[command(flatten)]
     format: output::FormatArg,
@@ -59,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if args.format.is_json() {
         return output::print_json(&watching.picture(None));
     }
-    if args.once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return output::print(&watching.picture(None).text());
     }
     let (last, ended) = watching::show(watching, interval)?;

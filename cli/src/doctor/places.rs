@@ -87,7 +87,7 @@ fn with_room(name: &'static str, folder: &Path) -> Check {
             State::Limited,
             format!("{shown}: {} free", bytes(room)),
         )
-        .helps("make room, or record less (--summary, --sample, --max-size)"),
+        .helps("make room, or record less (--units, --max-size)"),
         Some(room) => Check::new(name, State::Ok, format!("{shown}: {} free", bytes(room))),
     }
 }

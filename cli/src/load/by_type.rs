@@ -106,7 +106,7 @@ pub(crate) fn scanned(input: &Source, memory: u64, progress: Progress<'_>) -> Re
     input.check_exact()?;
     ensure!(
         !input.has_sums_only(),
-        "it has sums only (recorded with --summary), and no units"
+        "it has sums only (recorded with --units sums), and no units"
     );
     scan(input, memory, progress)
 }

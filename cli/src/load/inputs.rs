@@ -36,8 +36,8 @@ fn check_sums(inputs: &[Source]) -> Result<()> {
     let sums: Vec<bool> = inputs.iter().map(Source::has_sums_only).collect();
     if let (Some(at), true) = (sums.iter().position(|&s| s), sums.contains(&false)) {
         bail!(
-            "cannot combine {} with the others: it has sums only (recorded with --summary), they have units; leave it out, or record \
-             it without --summary",
+            "cannot combine {} with the others: it has sums only (recorded with --units sums), they have units; leave it out, or record \
+             it without --units sums",
             inputs[at].path().display()
         );
     }

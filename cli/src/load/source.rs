@@ -55,7 +55,7 @@ impl Source {
         };
         if is_scaled {
             bail!(
-                "cannot combine {}: its counts are scaled (recorded with --multiplex), which makes them estimates; leave it out",
+                "cannot combine {}: its counts are scaled (recorded with --rotate kernel), which makes them estimates; leave it out",
                 path.display()
             );
         }

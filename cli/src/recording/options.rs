@@ -1,9 +1,11 @@
 //! The options of every command that records.
 
 use super::threads::{self, ThreadList};
-use super::window::{WindowArgs, nanoseconds};
+use super::units::Units;
+use super::window::WindowArgs;
 use crate::debug::DebugArgs;
 use crate::event_sets::SetArgs;
+use crate::output::Usage;
 use crate::rank::{self, Job};
 use crate::run_dir::{self, Output, OutputParser};
 use crate::sampling::Rate;
@@ -13,34 +15,46 @@ use crate::strategy::Strategy;
 use crate::{memory, output};
 use clap::Args as _;
 use ompfuse_format::record::context::MAX_DEPTH;
-use ompfuse_format::record::sums;
-use ompfuse_format::run::{
-    ENV_CONTEXT_DEPTH, ENV_MIN_DURATION, ENV_SAMPLE, ENV_SUMS, ENV_THROTTLE,
-};
+use ompfuse_format::run::ENV_CONTEXT_DEPTH;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// What samples alone can't answer.
-const ONLY_RECORDS: [&str; 18] = [
+const ONLY_RECORDS: [&str; 13] = [
     "events",
     "region_events",
     "threads",
     "rotate",
-    "multiplex",
     "control",
-    "sample",
-    "throttle",
-    "min_duration",
-    "summary",
+    "units",
     "dry_run",
     "delay",
-    "start_paused",
     "repeat",
     "select",
     "skip",
     "filter",
     "set",
 ];
+
+/// How several event sets are counted in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rotation {
+    /// The next one after so many instances of a region on a thread.
+    Instances(u32),
+    /// The kernel shares the counters.
+    Kernel,
+}
+
+impl Rotation {
+    /// For clap.
+    fn parse(text: &str) -> Result<Rotation, String> {
+        match text.parse() {
+            _ if text == "kernel" => Ok(Rotation::Kernel),
+            Ok(n @ 1..) => Ok(Rotation::Instances(n)),
+            _ => Err("a number from 1 on is needed, or kernel".to_owned()),
+        }
+    }
+}
 
 /// The options of every command that records.
 #[derive(Debug, Clone, clap::Args)]
@@ -75,47 +89,29 @@ pub(crate) struct RecordingArgs {
     pub(super) output: Option<Output>,
     #[command(flatten)]
     pub(super) sets: SetArgs,
-    /// Count all event sets in one run: each region uses the next set after N of its instances on a thread
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) rotate: Option<u32>,
-    /// Count all events in one run: the kernel shares the processor's counters among them
+    /// Count all event sets in one run: each region uses the next set after N of its instances on a thread; `kernel`: at any time
     ///
-    /// For comparison only: counts are scaled, and a unit that ran while an event was not counted has none. Several runs give exact
-    /// counts.
-    #[arg(long, conflicts_with_all = ["rotate", "simulate", "from", "max_runs"])]
-    pub(super) multiplex: bool,
+    /// With `kernel` the kernel shares the processor's counters among the events. For comparison only: counts are scaled, and a unit that
+    /// ran while an event was not counted has none. Several runs give exact counts.
+    #[arg(long, value_name = "N|kernel", value_parser = Rotation::parse)]
+    pub(super) rotate: Option<Rotation>,
     /// File of settings, read again when the program receives SIGUSR1; its format is that of `ompfuse ctl --reload`
     ///
     /// Don't use it if the program handles that signal itself.
     #[arg(long, value_name = "FILE")]
     pub(super) control: Option<PathBuf>,
-    /// Record one in N tasks, ranges and waits, and count the others
+    /// Which units are recorded: `all`, `every=N`, `longer=TIME`, `cost=PERCENT`, or `sums` in place of units
     ///
-    /// The same tasks and ranges are recorded in every run. Events that need a system call are read for recorded ones only, as with
-    /// --throttle and --min-duration.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(super) sample: Option<u32>,
-    /// Record fewer instances where probes cost more than this percentage of the time, and count the others
+    /// `every=100` records one in 100 tasks, ranges and waits, the same ones in every run. `longer=20us` records none that is shorter: only
+    /// its own time counts. `cost=5` records fewer where probes cost more than 5 % of the time. With a comma two of them hold. What is left
+    /// out is counted, and still timed, so probes of very short units may take more than `cost` allows: `record` and `report` say it then.
+    /// Which units are recorded depends on times (but for `every`), so runs have fewer units in common. Events that need a system call are
+    /// read for recorded units only; `longer` reads them at each begin, too.
     ///
-    /// Which instances are left out depends on times, so runs have fewer units in common. What is left out is still timed, so probes of
-    /// very short ones take more than that: `record` and `report` say it, and --skip or --filter spare them.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(super) throttle: Option<u32>,
-    /// Record no task, range or wait that is shorter than this (`500ns`, `20us`, `1ms`), and count them
-    ///
-    /// The unit's own time counts. Which units are recorded depends on times, so runs have fewer units in common. Events that need a
-    /// system call are still read when a unit begins: --sample and --throttle save more.
-    #[arg(long, value_name = "TIME", value_parser = nanoseconds)]
-    pub(super) min_duration: Option<u64>,
-    /// Record sums and histograms instead of single units
-    ///
-    /// The space stays the same however long the program runs: some hundred KB per thread. `export`, the slowest unit in `diff`, and
+    /// `sums`: histograms and sums of each region, in constant space, some hundred KB per thread. `export`, the slowest unit in `diff`, and
     /// combining by label need single units.
-    #[arg(long, conflicts_with_all = ["sample", "throttle", "min_duration", "rotate", "multiplex"])]
-    pub(super) summary: bool,
-    /// Keep these sums beside the records, to compare the two
-    #[arg(long, hide = true, conflicts_with_all = ["summary", "sample", "throttle", "min_duration", "rotate", "multiplex"])]
-    pub(super) summary_beside: bool,
+    #[arg(long, value_name = "WHICH", default_value = "all", value_parser = Units::parse)]
+    pub(super) units: Units,
     /// End the recording when a run's records have this size (`500M`, `4G`); the program goes on
     ///
     /// Default: half of the free space of the output's file system.
@@ -244,6 +240,26 @@ impl RecordingArgs {
         }
     }
 
+    /// Refuses values that don't go together.
+    ///
+    /// # Errors
+    /// A line for the user.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let why = match self.rotate {
+            Some(_) if self.units.has_sums() => {
+                "--units sums can't be used with --rotate: sums are of one set of events"
+            }
+            Some(Rotation::Kernel) if self.simulate.is_wanted() => {
+                "--rotate kernel can't be used with --simulate: the kernel has no part in it"
+            }
+            Some(Rotation::Kernel) if self.sets.is_limited() => {
+                "--rotate kernel can't be used with --from or --max-runs: there is one run"
+            }
+            _ => return Ok(()),
+        };
+        Err(Usage(why.to_owned()).into())
+    }
+
     /// How the runs are to be combined.
     pub(crate) fn strategy(&self) -> Strategy {
         self.sets.strategy
@@ -251,25 +267,10 @@ impl RecordingArgs {
 
     /// What is recorded in part or not at all, as variables of the environment.
     pub(super) fn in_part(&self) -> Vec<(&'static str, String)> {
-        let all = [
-            (ENV_SAMPLE, self.sample.map(u64::from)),
-            (ENV_THROTTLE, self.throttle.map(u64::from)),
-            (ENV_MIN_DURATION, self.min_duration),
-            (ENV_CONTEXT_DEPTH, Some(self.context_depth.into())),
-            (ENV_SUMS, self.sums()),
-        ];
-        all.into_iter()
-            .filter_map(|(name, value)| Some((name, value?.to_string())))
+        let depth = [(ENV_CONTEXT_DEPTH, Some(self.context_depth.into()))];
+        let all = self.units.variables().into_iter().chain(depth);
+        all.filter_map(|(name, value)| Some((name, value?.to_string())))
             .collect()
-    }
-
-    /// Whether sums are kept, as [`ENV_SUMS`] says it.
-    fn sums(&self) -> Option<u64> {
-        match (self.summary, self.summary_beside) {
-            (true, _) => Some(sums::INSTEAD),
-            (_, true) => Some(sums::BESIDE),
-            _ => None,
-        }
     }
 
     /// The job that the program is a rank of, if the ranks record into one folder.
@@ -286,17 +287,22 @@ impl RecordingArgs {
 
     /// Whether one run counts all event sets.
     pub(super) fn is_in_one_run(&self) -> bool {
-        self.rotate.is_some() || self.multiplex
+        self.rotate.is_some()
     }
 
     /// Whether the event sets take turns in each run.
     pub(crate) fn takes_turns(&self) -> bool {
-        self.rotate.is_some()
+        matches!(self.rotate, Some(Rotation::Instances(_)))
+    }
+
+    /// Whether the kernel shares the counters, so that counts are scaled.
+    pub(super) fn is_multiplexed(&self) -> bool {
+        self.rotate == Some(Rotation::Kernel)
     }
 
     /// Whether several runs are recorded whose counts are scaled: they can't be combined.
     pub(crate) fn repeats_scaled(&self) -> bool {
-        self.multiplex && self.repeat > 1
+        self.is_multiplexed() && self.repeat > 1
     }
 }
 

@@ -23,7 +23,7 @@ struct Estimate {
 /// What to do, where the probes took much of a run in this folder.
 pub(crate) fn advice(run: &Path, args: &RecordingArgs) -> Option<String> {
     let Estimate { share, price } = estimate(run)?;
-    let allowed = args.throttle.map(|percent| f64::from(percent) / 100.0);
+    let allowed = args.units.allowed_cost();
     let is_kept = allowed.is_none_or(|allowed| share <= allowed);
     if share <= WORTH_SAYING && is_kept {
         return None;
@@ -54,9 +54,9 @@ pub(crate) fn advice(run: &Path, args: &RecordingArgs) -> Option<String> {
 impl RecordingArgs {
     /// The option that makes probes cost less, if there is one that isn't given already.
     fn option(&self, price: Price) -> Option<&'static str> {
-        match self.throttle {
+        match self.units.allowed_cost() {
             _ if price.by_counters => Some("--events none"),
-            None if price.saves() => Some("--throttle 5"),
+            None if price.saves() => Some("--units cost=5"),
             _ => None,
         }
     }

@@ -5,6 +5,7 @@ mod nothing;
 pub(crate) use nothing::Nothing;
 
 use super::meeting::{Meeting, Role};
+use super::options::Rotation;
 use super::strays::Watcher;
 use super::volume::Volume;
 use super::window::{Window, WindowArgs};
@@ -74,9 +75,8 @@ pub(super) enum Then {
 pub(super) struct Recorder<'a> {
     /// The number of threads of the next run; `None`: as the environment has it.
     pub(super) threads: Option<u32>,
-    pub(super) rotate: Option<u32>,
-    /// The kernel shares the processor's counters among a run's sets.
-    pub(super) is_multiplexed: bool,
+    /// How event sets share one run.
+    pub(super) rotation: Option<Rotation>,
     /// Events that are counted per parallel region and thread.
     pub(super) of_regions: Vec<String>,
     /// Nobody has named the events: what needs a system call is counted per region too.
@@ -360,7 +360,7 @@ impl Recorder<'_> {
         sampler: Option<&mut Sampler>,
     ) -> Result<(Ended, Option<Vec<[f64; 2]>>)> {
         let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
-        let between = if self.is_multiplexed {
+        let between = if self.rotation == Some(Rotation::Kernel) {
             TAKES_TURNS
         } else {
             ';'
@@ -375,7 +375,9 @@ impl Recorder<'_> {
         if self.is_cheap {
             env.push((ENV_CHEAP, "1".into()));
         }
-        env.extend(self.rotate.map(|n| (ENV_ROTATE, n.to_string().into())));
+        if let Some(Rotation::Instances(n)) = self.rotation {
+            env.push((ENV_ROTATE, n.to_string().into()));
+        }
         let in_part = self.in_part.iter();
         env.extend(in_part.map(|(name, value)| (*name, value.into())));
         let control = self.reload.as_ref().map(|r| r.file.clone().into());

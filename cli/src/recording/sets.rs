@@ -81,16 +81,11 @@ pub(super) fn planned(
         sets.truncate(1); // a series is about times
     }
     if in_one_run && sets.len() == 1 {
-        let option = if args.multiplex {
-            "--multiplex"
-        } else {
-            "--rotate"
-        };
         remark(format_args!(
-            "one run counts all of these events at once: {option} changes nothing"
+            "one run counts all of these events at once: --rotate changes nothing"
         ));
     }
-    if args.multiplex {
+    if args.is_multiplexed() {
         check_times(&sets)?;
     } else if in_one_run && sets.len() > MAX_SETS {
         bail!(

@@ -54,8 +54,8 @@ impl Volume {
         if size >= self.limit {
             self.ended_at.set(Some(size));
             note(format_args!(
-                "recording ends and the program goes on: the records in {} have reached {} (--max-size allows more; --sample \
-                     and --throttle record less)",
+                "recording ends and the program goes on: the records in {} have reached {} (--max-size allows more; --units \
+                     records less)",
                 self.run.display(),
                 megabytes(size)
             ));

@@ -1,4 +1,4 @@
-//! Recordings of a part of the program's time: `--delay`, `--for`, `--start-paused`.
+//! Recordings of a part of the program's time: `--delay`, `--for`.
 
 use crate::output::note;
 use crate::running::held;
@@ -12,17 +12,33 @@ use std::time::Duration;
 pub(crate) struct WindowArgs {
     /// Begin to record this long after the program's start (`500ms`, `5s`)
     ///
-    /// Regions executed before are not recorded.
-    #[arg(long, value_name = "TIME", value_parser = nanoseconds, conflicts_with = "start_paused")]
-    delay: Option<u64>,
+    /// Regions executed before are not recorded. `resume`: nothing is, until `ompfuse ctl DIR resume`.
+    #[arg(long, value_name = "TIME|resume", value_parser = Delay::parse)]
+    delay: Option<Delay>,
     /// Record for this long, and let the program run on to its end
     ///
-    /// The time begins with the program's start, the end of --delay, or the first `ompfuse ctl DIR --resume`.
+    /// The time begins with the program's start, the end of --delay, or the first `ompfuse ctl DIR resume`.
     #[arg(long = "for", value_name = "TIME", value_parser = nanoseconds)]
     length: Option<u64>,
-    /// Record nothing until `ompfuse ctl DIR --resume`
-    #[arg(long)]
-    start_paused: bool,
+}
+
+/// When a recording begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delay {
+    /// After so many nanoseconds.
+    Time(u64),
+    /// When it is told to.
+    Resume,
+}
+
+impl Delay {
+    /// For clap.
+    fn parse(text: &str) -> Result<Delay, String> {
+        match text {
+            "resume" => Ok(Delay::Resume),
+            time => nanoseconds(time).map(Delay::Time),
+        }
+    }
 }
 
 impl WindowArgs {
@@ -34,10 +50,12 @@ impl WindowArgs {
     /// The options as they were given, for messages.
     fn options(&self) -> String {
         let time = |ns: u64| format!("{:?}", Duration::from_nanos(ns));
-        let delay = self.delay.map(|ns| format!("--delay {}", time(ns)));
+        let delay = self.delay.map(|delay| match delay {
+            Delay::Time(ns) => format!("--delay {}", time(ns)),
+            Delay::Resume => "--delay resume".to_owned(),
+        });
         let length = self.length.map(|ns| format!("--for {}", time(ns)));
-        let paused = self.start_paused.then(|| "--start-paused".to_owned());
-        let given: Vec<String> = [delay, paused, length].into_iter().flatten().collect();
+        let given: Vec<String> = [delay, length].into_iter().flatten().collect();
         given.join(" ")
     }
 }
@@ -64,7 +82,7 @@ struct State {
 impl<'a> Window<'a> {
     /// Of a run that starts now.
     pub(super) fn open(args: &'a WindowArgs, run: &'a Path) -> Result<Window<'a>> {
-        let is_held = args.delay.is_some() || args.start_paused;
+        let is_held = args.delay.is_some();
         if is_held {
             held::mark(run, true)?;
         }
@@ -83,7 +101,7 @@ impl<'a> Window<'a> {
     pub(super) fn look(&self) {
         let mut state = self.state.borrow_mut();
         let now = held::monotonic_ns();
-        if let Some(delay) = self.args.delay
+        if let Some(Delay::Time(delay)) = self.args.delay
             && !state.opened
             && now >= self.begin.saturating_add(delay)
         {
@@ -118,8 +136,8 @@ impl<'a> Window<'a> {
         let spans = held::spans(self.run, self.begin, held::monotonic_ns());
         if spans.as_ref().is_some_and(Vec::is_empty) {
             let why = match self.args.delay {
-                Some(_) => "the program ended before that",
-                None => "nobody let it go on (`ompfuse ctl DIR --resume`)",
+                Some(Delay::Time(_)) => "the program ended before that",
+                _ => "nobody let it go on (`ompfuse ctl DIR resume`)",
             };
             note(format_args!(
                 "no region was recorded in {} because of {}: {why}",

@@ -290,7 +290,7 @@ impl Changes {
             ensure!(
                 self.named_sets().next().is_none()
                     || !state.sets.iter().any(|s| s.contains(TAKES_TURNS)),
-                "process {} is recorded with --multiplex: its events stay",
+                "process {} is recorded with --rotate kernel: its events stay",
                 process.pid
             );
             let simulates = state

@@ -21,19 +21,17 @@ pub(crate) struct FunctionArgs {
     pub(crate) loops: Vec<Selector>,
     /// Have the program count the instructions that it executes, without a processor's counters (may be repeated)
     ///
-    /// The event is `instructions:exact`, per execution unit. All functions of recorded files are counted, or those that S
+    /// The event is `instructions:exact`, or what --events names of such events (`ompfuse events` lists them), per execution unit. All functions of recorded files are counted, or those that S
     /// chooses (as for --functions). The OpenMP runtime, the C library, and functions whose flow of control isn't known are not.
     #[arg(long, value_name = "S", value_parser = functions, num_args = 0..=1, require_equals = true, default_missing_value = EVERYTHING)]
     pub(crate) count: Vec<Selector>,
-    /// What --count counts: names of events with `:exact`, separated by commas (default: instructions:exact)
-    ///
-    /// `ompfuse events` lists them. `--events` can name them, too.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = exact_event, requires = "count")]
+    /// What is counted, by number; empty: instructions. `--events` names them.
+    #[arg(skip)]
     pub(crate) count_events: Vec<usize>,
 }
 
 /// Number of an event that patched code can count.
-fn exact_event(text: &str) -> Result<usize, String> {
+pub(crate) fn exact_event(text: &str) -> Result<usize, String> {
     exact::number(text.trim()).ok_or_else(|| {
         let known: Vec<&str> = exact::names(u32::MAX).collect();
         format!("known are {}", known.join(", "))
@@ -168,7 +166,7 @@ impl FunctionArgs {
         let count = self.count.iter().map(|p| ("count", p));
         let all = functions.chain(loops).chain(count);
         let all = all.map(|(option, p)| format!("--{option}={}", p.text()));
-        let events = exact::names(self.counted()).map(|name| format!("--count-events={name}"));
+        let events = exact::names(self.counted()).map(|name| format!("--events={name}"));
         all.chain(events)
     }
 }

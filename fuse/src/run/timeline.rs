@@ -47,8 +47,8 @@ use teams::Teams;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimelineError {
-    /// The run was recorded with `--summary`.
-    #[error("it has sums only, and no times; record it without --summary")]
+    /// The run was recorded with `--units sums`.
+    #[error("it has sums only, and no times; record it without --units sums")]
     SumsOnly,
 }
 

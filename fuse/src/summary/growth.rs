@@ -40,7 +40,9 @@ pub enum GrowthError {
     #[error("no parallel region of this name was executed; `ompfuse report` lists those that were")]
     NoInstance,
     /// Threads have kept sums only.
-    #[error("it was recorded with --summary and has only sums of the whole run; record without it")]
+    #[error(
+        "it was recorded with --units sums and has only sums of the whole run; record without it"
+    )]
     SumsOnly,
 }
 

@@ -32,7 +32,7 @@ pub struct RunInfo {
     pub switches: Option<u64>,
     /// Least processor time that counting adds to one switch, in seconds; null if not measured.
     pub switch_cost_s: Option<f64>,
-    /// True if only sums were recorded (`--summary`), and no single unit, wait or region.
+    /// True if only sums were recorded (`--units sums`), and no single unit, wait or region.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub sums_only: bool,
 }

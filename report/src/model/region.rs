@@ -23,7 +23,7 @@ pub struct InPart {
     pub executed: u64,
     /// At the end, some thread recorded one instance in this many. 1 means all.
     pub one_in: u32,
-    /// True if the reason is that probes would have cost more than allowed (`--throttle`).
+    /// True if the reason is that probes would have cost more than allowed (`--units cost=`).
     pub throttled: bool,
     /// Own time of the instances that are not on record, in seconds.
     pub left_out_s: f64,

@@ -18,7 +18,7 @@ pub struct Transfer {
     pub bytes_at_most: u64,
     /// Number of calls of which no bytes are known.
     pub unknown_calls: u64,
-    /// Number of calls that handed over something. With `--summary`: all calls of threads that did.
+    /// Number of calls that handed over something. With `--units sums`: all calls of threads that did.
     pub calls_out: u64,
     /// Number of calls that are known to have received something, likewise.
     pub calls_in: u64,
@@ -27,7 +27,7 @@ pub struct Transfer {
     /// `bytes_in / calls_in`; null if nothing is known to have come.
     pub mean_in: Option<f64>,
     /// Receives that began before their message was sent; null if no receive and message
-    /// were matched. They aren't with `--summary`.
+    /// were matched. They aren't with `--units sums`.
     pub late_sender: Option<LateSender>,
 }
 

@@ -233,7 +233,7 @@ fn nothing(section: Section, options: TextOptions) -> Option<String> {
     let is_asked = options.show != Sections::ALL;
     let (name, _) = Section::ALL.into_iter().find(|(_, s)| *s == section)?;
     let why = match section {
-        Section::Units => "lengths of units are in recordings with --summary, and on the page",
+        Section::Units => "lengths of units are in recordings with --units sums, and on the page",
         _ => "there is nothing of that on record",
     };
     let line = format!("{name}: {why}\n");

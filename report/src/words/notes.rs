@@ -31,9 +31,9 @@ pub fn notes(report: &Report) -> Vec<String> {
     lines
 }
 
-/// What a run that was recorded with `--summary` has not, and how to get it.
-pub const SUMS_ONLY: &str = "recorded with --summary: there are only sums, and no units to export, list or match by label; \
-     record without --summary for these";
+/// What a run that was recorded with `--units sums` has not, and how to get it.
+pub const SUMS_ONLY: &str = "recorded with --units sums: there are only sums, and no units to export, list or match by label; \
+     record without --units sums for these";
 
 /// The run that a note is about.
 fn run(note: &Note) -> Option<u16> {

@@ -14,15 +14,15 @@ pub fn command(report: &Report, remedy: &FewerProbes) -> String {
     let option = match remedy {
         FewerProbes::NoEvents => "--events none".to_owned(),
         FewerProbes::Skip { region } => format!("--skip {region}"),
-        FewerProbes::Throttle { percent } => format!("--throttle {percent}"),
+        FewerProbes::Throttle { percent } => format!("--units cost={percent}"),
     };
     let command = std::iter::once(&report.program).chain(&report.args);
     let words = shell_words(command.map(String::as_str));
     format!("ompfuse record {option} -- {words}")
 }
 
-/// Why `--throttle` can't keep what it allows.
-pub const STILL_TIMED: &str = "what --throttle leaves out is still timed";
+/// Why `--units cost=` can't keep what it allows.
+pub const STILL_TIMED: &str = "what --units leaves out is still timed";
 
 /// What the probes took of the run. `has_command`: one follows.
 /// `is_throttled`: instances were left out for it.

@@ -74,7 +74,7 @@ fn evaluate(folder: &Path) -> Value {
     let mut evaluate = command::with_threads(2);
     evaluate
         .args(["evaluate", "--mask", SLOTS, "--keep", KEPT])
-        .args(["--repetitions", REPETITIONS, "--period", PERIOD])
+        .args(["--repeat", REPETITIONS, "--period", PERIOD])
         .args(["--format", "json", "--reference"])
         .args(runs);
     // Takes as long as it takes, also on a busy machine: tests' commands are ended after a while.

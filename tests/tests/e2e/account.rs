@@ -66,8 +66,8 @@ fn text_page_and_json_say_the_same() {
     let names = ["cg", "knapsack", "locks", "sections", "cancel", "teams"];
     let modes: [(&str, &[&str]); 4] = [
         ("records", &[]),
-        ("sums", &["--summary"]),
-        ("sampled", &["--sample", "4"]),
+        ("sums", &["--units=sums"]),
+        ("sampled", &["--units", "every=4"]),
         ("functions", &["--functions", "*"]),
     ];
     let builds = { few(&names, 2).into_iter() }

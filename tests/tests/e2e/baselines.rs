@@ -142,7 +142,7 @@ fn known_differences_are_found_to_the_last_instruction() {
     }
     let folder = tempfile::tempdir().expect("there is room for a program");
     let at = |name: String| folder.path().join(name);
-    let simulate = ["--simulate", "--model", "libraries=no", "--repeat", "2"];
+    let simulate = ["--simulate=libraries=no", "--repeat", "2"];
     let flags = [&simulate[..], &["--events", "sim-instructions"]].concat();
     let source = |terms: usize| {
         let others = loops(3, 1000);

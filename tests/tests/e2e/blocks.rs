@@ -167,7 +167,7 @@ fn units_count_what_qemu_counts() {
         };
         let own = counts(&["--count"], EXACT);
         let event = "sim-instructions";
-        let simulated = ["--simulate", "--model", "libraries=no", "--events", event];
+        let simulated = ["--simulate=libraries=no", "--events", event];
         let theirs = counts(&simulated, event);
         assert_eq!(own.len(), 256, "{command}");
         // A thread's first range in a loop has code in front of it that others don't have.

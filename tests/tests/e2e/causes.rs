@@ -182,7 +182,7 @@ fn sums_tell_what_the_last_thread_did() {
             ("single", "one_thread"),
         ] {
             let out = folder.path().join(format!("sums-{case}"));
-            let report = recorded_into(&out, &folder, case, 4, &["--summary"]);
+            let report = recorded_into(&out, &folder, case, 4, &["--units=sums"]);
             let losses = report["losses"].as_array().expect("a list");
             let told = losses.iter().find(|l| l["loss"] == "waiting");
             let told = told.unwrap_or_else(|| panic!("{case}, {compiler}: {losses:#?}"));

@@ -223,15 +223,7 @@ fn strategies_are_compared_on_complete_runs() {
     let page = folder.path().join("p.html");
     let mut evaluate = command::with_threads(2);
     evaluate
-        .args([
-            "evaluate",
-            "--mask",
-            "6",
-            "--keep",
-            "3",
-            "--repetitions",
-            "2",
-        ])
+        .args(["evaluate", "--mask", "6", "--keep", "3", "--repeat", "2"])
         .arg("--html")
         .arg(&page)
         .args([

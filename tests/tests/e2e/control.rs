@@ -123,7 +123,7 @@ fn overheads_are_those_of_recorded_executions() {
         // What is left out in recorded ones is known, and is not work.
         let mut sampled = steady.record(
             2,
-            &[&table::ONE_EVENT[..], &["--sample", "7"]].concat(),
+            &[&table::ONE_EVENT[..], &["--units", "every=7"]].concat(),
             &[],
         );
         sampled.ask("20");
@@ -228,13 +228,13 @@ fn event_sets_are_changed_everywhere_or_in_some_regions() {
     for steady in Steady::all() {
         let mut dialogue = steady.record(2, &table::ONE_EVENT, &[]);
         dialogue.ask("4");
-        steady.ctl(&["--events", "page-faults", "--on", "loop"]);
+        steady.ctl(&["--events", "page-faults", "--select", "loop"]);
         dialogue.ask("4");
         let state = steady.ctl(&["--events", "minor-faults"]);
         let sets = ["task-clock", "page-faults", "minor-faults"];
         assert_eq!(state["sets"], serde_json::json!(sets));
         dialogue.ask("4");
-        let state = steady.ctl(&["--events", "default", "--on", "loop"]);
+        let state = steady.ctl(&["--events", "default", "--select", "loop"]);
         assert_eq!(state["set"], 2, "{state}");
         dialogue.ask("4");
         let state = steady.ctl(&["--events", "default"]);
@@ -277,8 +277,8 @@ fn changes_at_random_moments() {
                 "--rotate",
                 "2",
             ],
-            &["--events", "page-faults,minor-faults", "--on", "task"],
-            &["--events", "default", "--on", "task"],
+            &["--events", "page-faults,minor-faults", "--select", "task"],
+            &["--events", "default", "--select", "task"],
             &["--rotate", "0"],
         ];
         let (mut random, mut changes) = (12345u64, 0);

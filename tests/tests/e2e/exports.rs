@@ -139,8 +139,8 @@ fn values_are_those_of_the_report() {
             "{classes:?}: {of_paths} of {of_regions}"
         );
     }
-    let sums = record("sums", &[], &["--summary"], 0);
-    let some = record("some", &[], &["--sample", "4"], 0);
+    let sums = record("sums", &[], &["--units=sums"], 0);
+    let some = record("some", &[], &["--units", "every=4"], 0);
     let killed = record("killed", &["kill"], &[], 128 + 9);
     let profile = at("profile.parquet");
     command::ok([

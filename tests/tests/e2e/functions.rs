@@ -204,7 +204,7 @@ fn calls_are_those_that_gdb_counts() {
             &[],
             1,
             &sums,
-            &[&all[..2], &["--summary"]].concat(),
+            &[&all[..2], &["--units=sums"]].concat(),
         )
         .ok(command);
         let run = table::runs(&sums).pop().expect("a run was recorded");

@@ -104,7 +104,7 @@ fn handed_over(report: &Value) -> Counts {
 
 /// Sums have the same bytes.
 fn check_sums(folder: &Path, program: &str, ranks: u32) {
-    let line = format!("\"$OMPFUSE\" profile --summary --events none -o sums -- {program}");
+    let line = format!("\"$OMPFUSE\" profile --units sums --events none -o sums -- {program}");
     run(folder, &line).ok(program);
     let expected = counted(folder, ranks);
     let recorded = handed_over(&schema::checked(&folder.join("sums")));

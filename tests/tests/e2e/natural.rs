@@ -160,7 +160,7 @@ fn loops_of(
 ) -> (String, Vec<(u64, String, [u64; 3])>) {
     let alone = process::run(process::clean(&mut Command::new(&program.path), 2));
     let mut all = Vec::new();
-    for flags in [&["--events", "task-clock"][..], &["--summary"]] {
+    for flags in [&["--events", "task-clock"][..], &["--units=sums"]] {
         let out = program.folder.path().join(flags[0]);
         let flags = [&["--loops", "*"], flags].concat();
         let recorded = table::record(&program.path, &[], 2, &out, &flags);
@@ -301,7 +301,7 @@ fn loops_of_gzip_are_those_that_callgrind_counts() {
     let arguments = ["-c", "-n", file.to_str().expect("a plain path")];
     let alone = process::run(Command::new(gzip).args(arguments));
     let out = folder.path().join("out");
-    let recorded = table::record(gzip, &arguments, 1, &out, &["--summary", "--loops", "*"]);
+    let recorded = table::record(gzip, &arguments, 1, &out, &["--units=sums", "--loops", "*"]);
     assert_eq!(recorded.stdout, alone.stdout, "{:?}", recorded.stderr);
     let run = table::runs(&out).pop().expect("a run was recorded");
     let loops = reported(&run);

@@ -227,7 +227,7 @@ fn stretches_of_time_add_up_and_a_selection_is_a_part() {
         }
         sums
     };
-    let halves = [0, 1].map(|n| archive(run, &format!("half{n}"), &["--window", &windows[n]]));
+    let halves = [0, 1].map(|n| archive(run, &format!("half{n}"), &["--interval", &windows[n]]));
     let halves = reader.read(&halves);
     assert!(number(&halves[0]["times"][1]) <= middle);
     let parts = [0, 1].map(|n| times(&halves[n]["regions"]));
@@ -241,7 +241,7 @@ fn stretches_of_time_add_up_and_a_selection_is_a_part() {
     );
     let all = traces::exported(run, folder.path(), &[], &reader.0);
     let halves = windows
-        .map(|window| traces::exported(run, folder.path(), &["--window", &window], &reader.0));
+        .map(|window| traces::exported(run, folder.path(), &["--interval", &window], &reader.0));
     for format in FILES {
         let parts = [0, 1].map(|n| times(&halves[n][format]));
         let [parts, whole] = [added(&parts), times(&all[format])].map(without_empty);
@@ -303,12 +303,12 @@ fn what_cannot_be_written_is_refused() {
         "the folder is not empty; name another folder",
     );
     refused(
-        &["csv", &run, "--window", "1s..2s"],
+        &["csv", &run, "--interval", "1s..2s"],
         2,
-        "--window is of use for traces only",
+        "--interval is of use for traces only",
     );
     refused(
-        &["otf2", &run, "-o", &to, "--window", "2s..1s"],
+        &["otf2", &run, "-o", &to, "--interval", "2s..1s"],
         2,
         "it ends before it begins",
     );

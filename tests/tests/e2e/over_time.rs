@@ -147,7 +147,7 @@ fn three_phases_are_seen() {
 fn intervals_of_other_programs_add_up_too() {
     for (compiler, folder) in programs("steps") {
         let (folder, program) = (folder.path(), folder.path().join("steps"));
-        let options: [&[&str]; 2] = [&[], &["--sample", "3"]];
+        let options: [&[&str]; 2] = [&[], &["--units", "every=3"]];
         for (n, options) in options.iter().enumerate() {
             let name = n.to_string();
             let flags = [&["--events", "none"], *options].concat();

@@ -133,7 +133,7 @@ fn each(check: impl Fn(&Path, &str)) {
     }
 }
 
-const MODES: [&[&str]; 3] = [&["--events", "none"], &table::ONE_EVENT, &["--summary"]];
+const MODES: [&[&str]; 3] = [&["--events", "none"], &table::ONE_EVENT, &["--units=sums"]];
 
 #[test]
 fn it_holds_all_of_main_and_none_of_our_files() {

@@ -91,7 +91,7 @@ fn a_browser_shows_the_report() {
     let mut report: Value = serde_json::from_slice(&json).expect("JSON");
     let host = report["host"].as_str().expect("a host").to_owned();
 
-    let redact = "report out --redact --no-source --html redacted.html";
+    let redact = "report out --redact=names,sources --html redacted.html";
     run(folder, &words(redact));
     let page = fs::read_to_string(folder.join("redacted.html")).expect("a page");
     let here = repository().to_string_lossy();

@@ -151,21 +151,21 @@ fn says_so_first(events: &[&str], helps: &str) {
 /// What is left out is still timed, so of units that do nothing the probes take more than any small share: that is said.
 #[test]
 fn a_throttle_that_cannot_be_kept_is_told() {
-    const SAID: &str = "because what --throttle leaves out is still timed";
+    const SAID: &str = "because what --units leaves out is still timed";
     for (compiler, folder) in programs("kernels") {
         let out = folder.path().join("out");
         let program = folder.path().join("kernels");
-        let options = ["--events", "none", "--throttle", "1"];
+        let options = ["--events", "none", "--units", "cost=1"];
         let output = table::record(&program, &["tasks", "18"], 1, &out, &options);
         let errors = output.ok(compiler).errors();
         let told: Vec<&str> = errors.lines().filter(|l| l.contains(SAID)).collect();
         assert_eq!(told.len(), 1, "{compiler}: {errors}");
-        assert!(!told[0].contains("record --throttle"), "{told:?}");
+        assert!(!told[0].contains("record --units cost"), "{told:?}");
         assert!(number(&reported(&out)["probes"]["share"]) > 0.01);
     }
     for (compiler, folder) in programs("idle") {
         let (program, out) = (folder.path().join("idle"), folder.path().join("out"));
-        let options = ["--events", "none", "--throttle", "5"];
+        let options = ["--events", "none", "--units", "cost=5"];
         let output = table::record(&program, &["loop"], 2, &out, &options).ok(compiler);
         assert!(!output.errors().contains(SAID), "{output:?}");
     }

@@ -159,7 +159,7 @@ fn beside_other_interpreters_there_are_none() {
 fn callers_are_told_in_sums() {
     for (compiler, (_folder, library)) in each(["gcc", "clang-19"], library) {
         for python in interpreters().iter().filter(|p| is_read(p)) {
-            let (said, out) = record(python, &library, "many", &["--summary"]);
+            let (said, out) = record(python, &library, "many", &["--units=sums"]);
             let wanted = own(&said.ok("the script").text());
             assert_eq!(found(&reported(&out)), wanted, "{compiler}, {python}");
         }

@@ -65,8 +65,8 @@ fn samples_are_the_same_in_every_run() {
                 (table::export(&run), report)
             };
             let (all, full) = run(2, "all", &[]);
-            let (one, report) = run(2, "one", &["--sample", "8"]);
-            let (two, _) = run(2, "two", &["--sample", "8"]);
+            let (one, report) = run(2, "one", &["--units", "every=8"]);
+            let (two, _) = run(2, "two", &["--units", "every=8"]);
             let labels = table::labels(&one);
             assert_eq!(labels, table::labels(&two), "{build}: two runs");
             assert!(
@@ -86,7 +86,7 @@ fn samples_are_the_same_in_every_run() {
             }
             if tasks {
                 assert_eq!(executed, full["task"][0], "{build}");
-                let (four, _) = run(4, "four", &["--sample", "8"]);
+                let (four, _) = run(4, "four", &["--units", "every=8"]);
                 assert_eq!(
                     labels,
                     table::labels(&four),
@@ -152,7 +152,7 @@ fn what_is_short_is_left_out_and_its_children_are_not() {
             &program,
             2,
             &folder.path().join("long"),
-            &["--min-duration", "3ms"],
+            &["--units", "longer=3ms"],
         );
         // 0, (rank, parallel), (rank, single), (rank, task), (rank, child)
         assert_eq!(labels(&all, 7).len(), 16, "{compiler}");
@@ -184,7 +184,11 @@ fn what_is_left_out_is_exact() {
         let patched = table::patch(&build, folder.path(), &[]);
         for (least, is_all) in [("1000s", false), ("1ns", true)] {
             let out = folder.path().join(least);
-            let flags = [&table::ONE_EVENT[..], &["--min-duration", least]].concat();
+            let flags = [
+                &table::ONE_EVENT[..],
+                &["--units", &format!("longer={least}")],
+            ]
+            .concat();
             let wanted = fib(&patched, &out, &flags, &build.to_string());
             let (_, report) = reported(&out);
             let [xus, executions] = totals(&report).0["task"];
@@ -222,7 +226,7 @@ fn a_throttle_says_how_many_there_were() {
         let out = folder.path().join("runs");
         let flags: Vec<&str> = table::ONE_EVENT
             .into_iter()
-            .chain(["--throttle", "5"])
+            .chain(["--units", "cost=5"])
             .collect();
         // The event costs a system call per boundary, which is longer than such a task.
         let wanted = fib(&patched, &out, &flags, &build.to_string());

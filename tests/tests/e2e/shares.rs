@@ -109,11 +109,11 @@ impl Draw {
 /// What may be left out; several of them at once, too.
 const OPTIONS: [&[&str]; 6] = [
     &[],
-    &["--sample", "2"],
-    &["--sample", "16"],
-    &["--throttle", "1"],
-    &["--min-duration", "2us"],
-    &["--sample", "3", "--min-duration", "1us"],
+    &["--units", "every=2"],
+    &["--units", "every=16"],
+    &["--units", "cost=1"],
+    &["--units", "longer=2us"],
+    &["--units", "every=3,longer=1us"],
 ];
 
 /// Programs per compiler.
@@ -159,7 +159,7 @@ fn what_is_left_out_at_a_regions_end_is_no_waiting() {
     for (compiler, folder) in programs("steps") {
         let program = folder.path().join("steps");
         // One thread never waits for another: what takes time at the region's end is its own tasks.
-        for options in [&["--sample", "1000000"][..], &["--min-duration", "1s"]] {
+        for options in [&["--units", "every=1000000"][..], &["--units", "longer=1s"]] {
             let flags = [&["--events", "none"], options].concat();
             // A thread that lost its processor there, in a run of some ms, waited for that. What is told as waiting is so in every run.
             let is_told = |run: usize| {

@@ -60,9 +60,7 @@ pub(crate) fn can_simulate() -> bool {
 fn record(program: &Path, args: &[&str], threads: usize, out: &Path, repeat: &str) -> Output {
     let events = [&CODE[..], &OTHERS].concat().join(",");
     let flags = [
-        "--simulate",
-        "--model",
-        "libraries=no",
+        "--simulate=libraries=no",
         "--repeat",
         repeat,
         "--events",

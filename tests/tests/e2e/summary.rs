@@ -1,4 +1,4 @@
-//! What threads sum up themselves (`record --summary`), against what is summed up from their records: one run that keeps both
+//! What threads sum up themselves (`record --units sums`), against what is summed up from their records: one run that keeps both
 //! has one report.
 //!
 //! Equal are all counts, and all times but for the rounding of each interval's ticks to nanoseconds. Not compared:
@@ -220,7 +220,7 @@ for_each_fixture!(super::sums_are_those_of_the_records);
 fn summed_up(build: &Build, folder: &Path, args: &[&str], flags: &[&str]) -> PathBuf {
     let patched = table::patch(build, folder, &[]);
     let out = folder.join("runs");
-    let flags: Vec<&str> = ["--summary"].iter().chain(flags).copied().collect();
+    let flags: Vec<&str> = ["--units=sums"].iter().chain(flags).copied().collect();
     table::record(&patched, args, THREADS, &out, &flags).ok(&build.to_string());
     out
 }
@@ -281,7 +281,7 @@ fn a_killed_run_has_its_sums() {
             &["1", "timer", &time, path],
             2,
             &out,
-            &["--summary"],
+            &["--units=sums"],
         );
         assert_eq!(ended.status, 128 + 9, "{ended:?}");
         let number = std::fs::read(file).expect("the program made it");
@@ -352,7 +352,7 @@ fn what_needs_units_says_so() {
         assert_eq!(output.status, 1, "{output:?}");
         let error = output.errors();
         assert!(
-            error.contains("--summary") && error.trim().lines().count() == 1,
+            error.contains("--units=sums") && error.trim().lines().count() == 1,
             "{error}"
         );
     };
@@ -364,12 +364,12 @@ fn what_needs_units_says_so() {
         "{text}"
     );
     for option in [
-        "--sample=4",
-        "--throttle=5",
-        "--min-duration=1us",
+        "--units=sums,every=4",
+        "--units=sums,cost=5",
+        "--units=sums,longer=1us",
         "--rotate=3",
     ] {
-        let output = command::run(["record", "--summary", option, "--", "true"]);
+        let output = command::run(["record", "--units=sums", option, "--", "true"]);
         assert_eq!(output.status, 2, "{option}: {output:?}");
     }
 }

@@ -204,7 +204,7 @@ fn a_part_is_taken_and_sums_have_no_units() {
         &[],
         2,
         &out,
-        &["--summary", "--events", "none"],
+        &["--units=sums", "--events", "none"],
     )
     .ok("sums");
     let run = |args: &[&str]| {
@@ -219,7 +219,7 @@ fn a_part_is_taken_and_sums_have_no_units() {
             "{refused:?}"
         );
         let said = refused.errors();
-        assert!(said.contains("recorded with --summary"), "{said}");
+        assert!(said.contains("recorded with --units sums"), "{said}");
     }
     let regions = run(&["--to", "csv", "--table", "regions", "--select", "task"]).text();
     let constructs: BTreeSet<&str> = regions

@@ -179,7 +179,7 @@ fn single_regions_are_switched() {
         "user:first",
         "--events",
         "page-faults",
-        "--on",
+        "--select",
         "user:first",
     ])
     .ok("ctl");

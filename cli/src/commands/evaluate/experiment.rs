@@ -19,7 +19,7 @@ pub(crate) struct MaskArgs {
     keep: u32,
     /// With --mask: repeat this often, each time with another choice of runs
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    repetitions: u32,
+    repeat: u32,
     /// With --mask: how long a group of events has the counters in hardware multiplexing (hem), in
     /// microseconds
     #[arg(long, value_name = "US", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
@@ -47,7 +47,7 @@ pub(super) fn run(args: &MaskArgs, runs: &[&XuTable], all: &super::Args) -> Resu
         slots: args.mask.map_or(0, usize::from),
         period_ns: args.period.saturating_mul(1000),
         references: args.keep as usize,
-        repetitions: args.repetitions as usize,
+        repetitions: args.repeat as usize,
         methods,
     };
     let result = {

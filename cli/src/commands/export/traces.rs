@@ -147,7 +147,7 @@ type Choice<'c> = dyn Fn(&Timeline<'_>, &Span<'_>) -> bool + 'c;
 
 fn view<'v>(args: &Args, select: Option<&'v Choice<'_>>, orders: Option<&'v Orders>) -> View<'v> {
     View {
-        window: args.window.map(|window| (window.from, window.to)),
+        window: args.interval.map(|window| (window.from, window.to)),
         select,
         orders,
         samples: None,

@@ -2,7 +2,7 @@
 
 use super::{Args, ReportArgs};
 use crate::output::{self, Stream};
-use crate::{atomic, load, memory, progress};
+use crate::{atomic, load, memory, pager, progress};
 use anyhow::Result;
 use ompfuse_report::model::series::{Scaling, Series};
 use ompfuse_report::view;
@@ -19,8 +19,8 @@ pub(super) fn series(inputs: &[PathBuf], args: &Args) -> Result<()> {
     if args.report.is_json() {
         return output::print_json(&SeriesJson::new(&series));
     }
-    let options = args.report.options(Some(Stream::Output));
-    args.pager.print(&view::series::text(&series, options))
+    let options = args.options();
+    pager::print(&view::series::text(&series, options))
 }
 
 fn read_series(inputs: &[PathBuf], weak: bool, memory: &memory::Arg) -> Result<Series> {

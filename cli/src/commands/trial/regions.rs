@@ -211,7 +211,7 @@ impl Trial<'_> {
         let folder = self.file("regions");
         let sets = sets.iter().map(|set| format!("--set={}", set.text));
         let options = chosen.iter().cloned().chain(sets);
-        let options: Vec<String> = options.chain(["--summary".to_owned()]).collect();
+        let options: Vec<String> = options.chain(["--units=sums".to_owned()]).collect();
         let recording = recorded(self.command, &options, &folder, &self.file("taken"))?;
         if recording.status() != 0 {
             bail!("the program failed when it was recorded again");

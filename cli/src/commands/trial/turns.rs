@@ -78,7 +78,7 @@ impl Trial<'_> {
         }
         if most < 1.0 {
             bail!(
-                "the program takes {:.1} s: {FEWEST} turns with one variant need {:.0} s, with all {} {:.0} s; give such a --budget",
+                "the program takes {:.1} s: {FEWEST} turns with one variant need {:.0} s, with all {} {:.0} s; give it that by --for",
                 self.longest,
                 needed(1),
                 variants.len(),
@@ -88,7 +88,7 @@ impl Trial<'_> {
         let all = variants.len();
         variants.truncate(most as usize);
         note(format_args!(
-            "{} of {all} variants are left out, because the budget has no turns for them; --budget {:.0}s has",
+            "{} of {all} variants are left out, because the budget has no turns for them; --for {:.0}s has",
             all - variants.len(),
             needed(all)
         ));

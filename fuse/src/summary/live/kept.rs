@@ -1,4 +1,4 @@
-//! The same from the sums that a program's threads keep themselves (`record --summary`).
+//! The same from the sums that a program's threads keep themselves (`record --units sums`).
 
 use super::{Live, LiveRegion, process_of};
 use crate::summary::sums::Totals;

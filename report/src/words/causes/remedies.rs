@@ -165,7 +165,7 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
             "let its team have more threads (num_threads, if, OMP_DYNAMIC)"
         }
         Cause::Unknown if report.runs.iter().any(|run| run.sums_only) => {
-            "record without --summary, which tells it"
+            "record without --units sums, which tells it"
         }
         Cause::Nested { .. } | Cause::Call { .. } | Cause::Unknown | Cause::AtRank { .. } => {
             return None;

@@ -73,7 +73,7 @@ pub(crate) fn condition(condition: &Condition) -> String {
         Condition::Probes { a, b } => {
             let share = a.unwrap_or(0.0).max(b.unwrap_or(0.0));
             format!(
-                "probes took about {} of the time of {}: record with --sample or --filter to compare times",
+                "probes took about {} of the time of {}: record with --units or --filter to compare times",
                 percent(share),
                 sides(a.is_some(), b.is_some())
             )

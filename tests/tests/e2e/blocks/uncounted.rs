@@ -51,7 +51,7 @@ fn of(report: &Value, function: &str) -> Vec<Option<u64>> {
 #[track_caller]
 fn check(program: &Path, count: &str, folder: &Path) -> Value {
     let whole = report(program, 2, &[count], &folder.join("whole"));
-    let sums = report(program, 2, &[count, "--summary"], &folder.join("sums"));
+    let sums = report(program, 2, &[count, "--units=sums"], &folder.join("sums"));
     for report in [&whole, &sums] {
         let [Some(counted)] = of(report, "first")[..] else {
             panic!("one loop with a count: {report:#}");

@@ -36,7 +36,7 @@ fn a_process_in_a_namespace_of_its_own_is_found() {
     let number = pid.to_string();
     let by_number = command::json(["ctl", &number, "--format", "json"]);
     assert_eq!(by_number["processes"][0]["pid"], pid);
-    command::ok(["watch", &number, "--once"]);
+    command::ok(["watch", &number]);
     dialogue.ask("4");
     let (_, xus) = steady.end(dialogue, 2, &["3", "4"]);
     assert_eq!(of(&xus, "task").count() as u64, 3 * TASKS);

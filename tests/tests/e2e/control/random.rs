@@ -70,7 +70,7 @@ impl Model {
                 let own = (random.below(3) > 0).then_some(set);
                 known.own = own;
                 let list = own.map_or("default".to_owned(), names);
-                vec!["--events".into(), list, "--on".into(), region]
+                vec!["--events".into(), list, "--select".into(), region]
             }
             6 => {
                 let other = (set + 1) % SETS.len();

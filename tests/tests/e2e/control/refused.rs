@@ -199,11 +199,7 @@ fn damaged_files_are_named() {
                 .chain(args.skip(1)),
         )
     };
-    for command in [
-        &["ctl"][..],
-        &["ctl", "--disable", "task"],
-        &["watch", "--once"],
-    ] {
+    for command in [&["ctl"][..], &["ctl", "--disable", "task"], &["watch"]] {
         std::fs::write(&header, "{").expect("it can be written");
         let damaged = tell(command);
         assert_eq!(damaged.status, 1, "{command:?}: {damaged:?}");
@@ -241,7 +237,7 @@ fn only_what_can_be_counted(steady: &Steady, refused: &dyn Fn(&[&str]) -> String
     let out = steady.out();
     let out = out.to_str().expect("text");
     let before = steady.ctl(&[]);
-    let line = refused(&[out, "--events", missing, "--on", "loop"]);
+    let line = refused(&[out, "--events", missing, "--select", "loop"]);
     assert!(
         line.contains(&format!("can be counted: not counted: {missing} ("))
             && line.lines().count() == 1,

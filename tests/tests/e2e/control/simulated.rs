@@ -34,7 +34,7 @@ fn simulated_event_sets_are_changed_and_take_turns() {
     let first = ["--simulate", "--events", "sim-instructions"];
     let mut dialogue = steady.record(2, &first, &[]);
     dialogue.ask(rounds);
-    steady.ctl(&["--events", "sim-loads,sim-stores", "--on", "loop"]);
+    steady.ctl(&["--events", "sim-loads,sim-stores", "--select", "loop"]);
     dialogue.ask(rounds);
     let state = steady.ctl(&["--events", "sim-branches"]);
     let sets = ["sim-instructions", "sim-loads,sim-stores", "sim-branches"];
@@ -51,7 +51,7 @@ fn simulated_event_sets_are_changed_and_take_turns() {
     }
     assert_eq!(steady.ctl(&[])["set"], state["set"]);
     dialogue.ask(rounds);
-    steady.ctl(&["--events", "default", "--on", "loop"]);
+    steady.ctl(&["--events", "default", "--select", "loop"]);
     steady.ctl(&["--events", "default"]);
     dialogue.ask(rounds);
     steady.ctl(&[

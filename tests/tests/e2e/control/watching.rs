@@ -50,12 +50,7 @@ fn a_running_program_is_watched() {
             assert!(tasks["events"]["page-faults"].is_u64(), "{tasks}");
             assert_eq!(tasks["source"]["line"], 33, "{tasks}");
         }
-        let text = command::ok([
-            "watch".as_ref(),
-            steady.out().as_os_str(),
-            "--once".as_ref(),
-        ])
-        .text();
+        let text = command::ok(["watch".as_ref(), steady.out().as_os_str()]).text();
         assert!(
             text.contains("steady.c:33") && text.contains("page-faults"),
             "{text}"
@@ -71,7 +66,7 @@ fn a_running_program_is_watched() {
         dialogue.hear();
         steady.end(dialogue, 2, &["3", "100", "40", "600"]);
         let out = steady.out();
-        let output = command::run(["watch".as_ref(), out.as_os_str(), "--once".as_ref()]);
+        let output = command::run(["watch".as_ref(), out.as_os_str()]);
         assert_eq!(output.status, 1, "{output:?}");
         assert!(
             output.errors().contains("nothing is being recorded"),
@@ -145,7 +140,7 @@ fn a_busy_program_is_watched() {
         .arg(&done);
     let mut recording = recorder.stdout(Stdio::null()).spawn().expect("it starts");
     std::thread::sleep(Duration::from_secs(2));
-    let watch = command::ok(["watch".as_ref(), out.as_os_str(), "--once".as_ref()]);
+    let watch = command::ok(["watch".as_ref(), out.as_os_str()]);
     let is_over = recording.try_wait().expect("it is our child").is_some();
     let pid = watch.text().split(' ').next().map(str::to_owned);
     process::run(Command::new("kill").args(["-KILL", &pid.expect("it is told")]));

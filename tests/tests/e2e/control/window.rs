@@ -36,13 +36,13 @@ fn report(steady: &Steady) -> Value {
 #[test]
 fn a_recording_begins_when_it_is_resumed() {
     for steady in Steady::all() {
-        let flags = [&table::ONE_EVENT[..], &["--start-paused"]].concat();
+        let flags = [&table::ONE_EVENT[..], &["--delay", "resume"]].concat();
         let mut program = steady.record(2, &flags, &[]);
         program.ask("10");
         assert_eq!(steady.ctl(&[])["held"], true);
-        assert_eq!(steady.ctl(&["--resume"])["held"], false);
+        assert_eq!(steady.ctl(&["resume"])["held"], false);
         program.ask("10");
-        assert_eq!(steady.ctl(&["--pause"])["held"], true);
+        assert_eq!(steady.ctl(&["pause"])["held"], true);
         program.ask("10");
         let (_, xus) = steady.end(program, 2, &["10", "10", "10"]);
         // Rounds have their ranks whether they are on record or not.
@@ -89,7 +89,7 @@ fn nothing_is_on_record_of_a_program_that_ends_before() {
     let Some(steady) = Steady::new("gcc") else {
         return;
     };
-    for window in [&["--delay", "1000s"][..], &["--start-paused"]] {
+    for window in [&["--delay", "1000s"][..], &["--delay", "resume"]] {
         let flags = [&table::ONE_EVENT[..], window].concat();
         let mut program = steady.record(2, &flags, &[]);
         program.ask("3");
@@ -107,11 +107,11 @@ fn processes_that_start_later_know() {
     let Some(steady) = Steady::new("gcc") else {
         return;
     };
-    let script = "\"$1\" < \"$2\"; \"$3\" ctl \"$4\" --resume; \"$1\" < \"$2\"";
+    let script = "\"$1\" < \"$2\"; \"$3\" ctl \"$4\" resume; \"$1\" < \"$2\"";
     let input = steady.folder.path().join("input");
     std::fs::write(&input, "5\n").expect("there is room");
     let mut record = command::with_threads(2);
-    record.args(["record", "--events", "none", "--start-paused", "-o"]);
+    record.args(["record", "--events", "none", "--delay", "resume", "-o"]);
     record
         .arg(steady.out())
         .args(["--", "sh", "-c", script, "sh"]);

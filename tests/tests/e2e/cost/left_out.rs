@@ -64,7 +64,7 @@ fn what_is_left_out_needs_no_system_call() {
             continue;
         }
         assert!(all >= 2.0 && on_record == 1.0, "{all} calls for a unit");
-        let (sampled, on_record, report) = run("sampled", &["--sample", "64"]);
+        let (sampled, on_record, report) = run("sampled", &["--units", "every=64"]);
         assert!(on_record > 0.0 && on_record < 0.05, "{on_record}");
         assert!(sampled < all / 10.0, "{sampled} of {all} calls for a unit");
         let nobodys = |report: &Value| -> u64 {
@@ -79,17 +79,17 @@ fn what_is_left_out_needs_no_system_call() {
             n.as_str()
                 .is_some_and(|n| n.contains("task-clock") && n.contains("recorded units"))
         }));
-        let (throttled, _, _) = run("throttled", &["--throttle", "2"]);
+        let (throttled, _, _) = run("throttled", &["--units", "cost=2"]);
         // It takes some hundred instances until fewer are recorded.
         let most = if source == RANGES { all / 2.0 } else { all };
         assert!(throttled < most, "{throttled} of {all} calls for a unit");
         // What turns out to be short was read at its begin.
-        let (long, on_record, _) = run("long", &["--min-duration", "1s"]);
+        let (long, on_record, _) = run("long", &["--units", "longer=1s"]);
         assert!(on_record == 0.0 && long < all, "{long} of {all} calls");
         if source == RANGES {
             assert!(long < 0.6 * all, "{long} of {all} calls");
             let out = program.folder.path().join("said");
-            let flags = ["--events", "task-clock", "--min-duration", "1ms"];
+            let flags = ["--events", "task-clock", "--units", "longer=1ms"];
             let said = table::record(&program.path, &[], 2, &out, &flags).errors();
             assert!(said.contains("--sample N and --throttle PERCENT"), "{said}");
         }

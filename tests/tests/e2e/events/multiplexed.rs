@@ -30,7 +30,7 @@ fn multiplexed(library: &Path, out: &Path) -> PathBuf {
     let recorded = record(
         library,
         out,
-        &["--events", &events, "--slots", "1", "--multiplex"],
+        &["--events", &events, "--slots", "1", "--rotate", "kernel"],
     );
     assert!(recorded.text().ends_with("right\n"), "{recorded:?}");
     table::runs(out).remove(0)
@@ -164,17 +164,14 @@ fn it_must_fit_and_make_sense() {
     let many = "cycles,instructions,branches,branch-misses,cache-misses,cache-references,ref-cycles,\
          stalled-cycles-backend,task-clock";
     refused(
-        &["record", "--multiplex", "--slots", "1", "--events", many],
+        &[
+            "record", "--rotate", "kernel", "--slots", "1", "--events", many,
+        ],
         "cannot multiplex 9 events and the 9 times that scale their counts",
     );
     refused(
         &[
-            "profile",
-            "--multiplex",
-            "--repeat",
-            "2",
-            "--events",
-            "cycles",
+            "profile", "--rotate", "kernel", "--repeat", "2", "--events", "cycles",
         ],
         "can't be combined",
     );
@@ -182,12 +179,9 @@ fn it_must_fit_and_make_sense() {
     let one = record(
         &library,
         &out,
-        &["--multiplex", "--events", "cycles,branches"],
+        &["--rotate", "kernel", "--events", "cycles,branches"],
     );
-    assert!(
-        one.errors().contains("--multiplex changes nothing"),
-        "{one:?}"
-    );
+    assert!(one.errors().contains("--rotate changes nothing"), "{one:?}");
     let report = report(&table::runs(&out)[0]);
     let events = report["events"].as_array().expect("a list");
     assert!(events.iter().all(|e| e["scaled"] == false), "{events:?}");

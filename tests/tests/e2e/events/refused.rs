@@ -25,9 +25,12 @@ fn what_the_program_does_itself_is_counted() {
     let Some(library) = stand_in::compiled(folder.path()) else {
         return;
     };
-    for (n, flags) in [&["--slots", "2"][..], &["--multiplex", "--slots", "2"]]
-        .iter()
-        .enumerate()
+    for (n, flags) in [
+        &["--slots", "2"][..],
+        &["--rotate", "kernel", "--slots", "2"],
+    ]
+    .iter()
+    .enumerate()
     {
         let out = folder.path().join(n.to_string());
         let mut record = with(&library);
@@ -74,7 +77,9 @@ fn what_is_multiplexed_by_default_fits() {
     };
     let out = folder.path().join("all");
     let mut record = with(&library);
-    record.args(["record", "--multiplex", "-o"]).arg(&out);
+    record
+        .args(["record", "--rotate", "kernel", "-o"])
+        .arg(&out);
     let recorded = process::run(record.arg("--").arg(program())).ok("record");
     assert!(recorded.text().ends_with("right\n"), "{recorded:?}");
     let why = "not counted, because one run has no room for all events: ";

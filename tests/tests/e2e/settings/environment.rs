@@ -85,10 +85,10 @@ fn a_budget_that_decides_nothing_is_not_spent() {
     let Some(program) = compile(PROGRAM, "gcc -O1 -g -fopenmp") else {
         return;
     };
-    let said = tried(&program, 4, "static", &["--budget", "10ms"], &[]);
+    let said = tried(&program, 4, "static", &["--for", "10ms"], &[]);
     assert_eq!(said.status, 1, "{said:?}");
     let errors = said.errors();
-    assert!(errors.contains("give such a --budget"), "{errors}");
+    assert!(errors.contains("give it that by --for"), "{errors}");
 }
 
 /// A schedule that helps in its first runs only: what was lucky in the search isn't told.

@@ -39,7 +39,7 @@ fn what_is_told_holds_the_best_of_the_source() {
     else {
         return;
     };
-    let answer = tried(&bad, THREADS, &["--turns=8", "--budget=20s"], &[]);
+    let answer = tried(&bad, THREADS, &["--turns=8", "--for=20s"], &[]);
     holds(
         &answer,
         recommended::change((&bad, &[]), (&good, &[]), THREADS),
@@ -55,7 +55,7 @@ fn what_is_told_holds_the_best_of_the_environment() {
     };
     let bad = [("OMP_SCHEDULE", "static")];
     let good = [("OMP_SCHEDULE", "dynamic,1")];
-    let answer = tried(&program, THREADS, &["--turns=8", "--budget=20s"], &bad);
+    let answer = tried(&program, THREADS, &["--turns=8", "--for=20s"], &bad);
     let best = recommended::change((&program, &bad), (&program, &good), THREADS);
     holds(&answer, best);
 }
@@ -65,7 +65,7 @@ fn where_nothing_can_be_gained_nothing_is_told() {
     let Some((_folder, program)) = program("-DEVEN") else {
         return;
     };
-    let answer = tried(&program, THREADS, &["--turns=6", "--budget=10s"], &[]);
+    let answer = tried(&program, THREADS, &["--turns=6", "--for=10s"], &[]);
     if let Some([_, high]) = answer.told() {
         panic!("{high}: {:#}", answer.json);
     }
@@ -96,7 +96,7 @@ fn a_report_names_try_where_something_can_be_tried() {
     let names: Vec<&Value> = json["to_try"].as_array().expect("a list").iter().collect();
     assert!(names.contains(&&Value::from(chunk.as_str())), "{names:?}");
     // `try` has the same.
-    let answer = tried(&bad, THREADS, &["--turns=4", "--budget=10s"], &[]);
+    let answer = tried(&bad, THREADS, &["--turns=4", "--for=10s"], &[]);
     let variants = answer.json["variants"].as_array().expect("a list").iter();
     let mut sets = variants.map(|v| &v["set"][0]);
     assert!(sets.any(|set| *set == chunk.as_str()), "{:#}", answer.json);

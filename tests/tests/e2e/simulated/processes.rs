@@ -112,7 +112,7 @@ fn what_is_missing_is_said_with_the_remedy() {
     );
     let wrong = with_path(
         folder.path(),
-        &["record", "--simulate", "--model", "l9=1/1", "--", program],
+        &["record", "--simulate=l9=1/1", "--", program],
     );
     assert!(
         wrong.status == 2 && wrong.errors().contains("no model is called"),

@@ -39,7 +39,7 @@ fn however_a_process_ends_its_sums_are_there() {
         let mut original = Command::new(&build.path);
         let original = process::run(process::clean(&mut original, 2).args(args));
         let out = folder.path().join(how);
-        let flags = ["--summary", "--events", "task-clock"];
+        let flags = ["--units=sums", "--events", "task-clock"];
         let recorded = table::record(&patched, &args, 2, &out, &flags);
         let outcome = |o: &process::Output| (o.status, o.text());
         assert_eq!(
@@ -64,9 +64,13 @@ fn sums_follow_what_is_switched() {
         let args = [Path::new("watch"), &out, Path::new("--format=json")];
         units(&command::json(args), "task")
     };
-    let mut program = steady.record(2, &["--summary", "--events", "none", "--start-paused"], &[]);
+    let mut program = steady.record(
+        2,
+        &["--units=sums", "--events", "none", "--delay", "resume"],
+        &[],
+    );
     program.ask("10");
-    steady.ctl(&["--resume"]);
+    steady.ctl(&["resume"]);
     program.ask("10");
     assert_eq!(watched(), 10 * TASKS);
     steady.ctl(&["--disable", "task"]);
@@ -75,7 +79,7 @@ fn sums_follow_what_is_switched() {
     steady.ctl(&["--enable", "task"]);
     program.ask("10");
     assert_eq!(watched(), 20 * TASKS);
-    steady.ctl(&["--pause"]);
+    steady.ctl(&["pause"]);
     program.ask("10");
     let ended = program.end();
     assert_eq!(ended.status, 0, "{ended:?}");
@@ -96,7 +100,7 @@ fn a_window_without_work_has_empty_sums() {
         return;
     };
     let flags = [
-        "--summary",
+        "--units=sums",
         "--events",
         "none",
         "--delay",
@@ -132,7 +136,7 @@ fn libraries_that_come_and_go_are_summed_up() {
     profile.args([
         "profile",
         "--show=units",
-        "--summary",
+        "--units=sums",
         "--events",
         "none",
         "-o",

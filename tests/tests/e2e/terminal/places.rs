@@ -37,7 +37,7 @@ fn other_tables_keep_them_too() {
     let folder = program.folder.path();
     let record = |name: &str, threads: usize| {
         let out = folder.join(name);
-        let options = ["--events", "none", "--throttle", "1"];
+        let options = ["--events", "none", "--units", "cost=1"];
         table::record(&program.path, &["many"], threads, &out, &options).ok("record");
     };
     record("one", 1);
