@@ -40,7 +40,7 @@ compare() {
 $OMPFUSE_FAIL_ON
 CONDITIONS
     status=0
-    ompfuse diff "$OMPFUSE_BASELINE" "$out/runs" --source-root "$PWD" --format github --markdown "$out/diff.md" "$@" || status=$?
+    ompfuse diff "$OMPFUSE_BASELINE" "$out/runs" --source-root "$PWD" --format github --format markdown="$out/diff.md" "$@" || status=$?
     [ ! -e "$out/diff.md" ] || cat "$out/diff.md" >>"$summary"
     return "$status"
 }

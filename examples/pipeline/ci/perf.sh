@@ -29,7 +29,7 @@ report() {
     name=$1
     shift
     ompfuse diff "$@" --source-root "$PWD" --format "$format" \
-        --markdown "$out/$name.md" --junit "$out/$name.xml" --gitlab "$out/$name.json"
+        --format markdown="$out/$name.md" --format junit="$out/$name.xml" --format gitlab="$out/$name.json"
 }
 
 compare_counts() {

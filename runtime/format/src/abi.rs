@@ -170,7 +170,7 @@ pub struct ModuleHeader {
     pub abi_version: u32,
     /// Number of [`SiteDesc`]s: one for every site with a probe.
     pub n_sites: u32,
-    /// Run-time addresses of the thunks, 0 in the file; the last two as [`SLOT_THREAD_NUM`] says.
+    /// Run-time addresses of the thunks, 0 in the file, at the numbers of [`SLOT_CALL`] and the constants below it.
     pub slots: [u64; SLOTS],
     /// Link-time address of this header: the module's bias is `&header - header_va`.
     pub header_va: u64,

@@ -139,9 +139,10 @@ fn a_comparison_names_what_changed_in_every_format() {
     // Formats for others, read by others.
     let beside = folder.path().join("junit.xml");
     let gates = ["--fail-on", "instructions>1%", "--fail-on", "executions!="];
-    let with_file = [&gates[..], &["--format", "github", "--junit"]].concat();
+    let junit = format!("junit={}", beside.display());
+    let with_file = [&gates[..], &["--format", "github", "--format", &junit]].concat();
     let mut github = command::with_threads(2);
-    github.arg("diff").args(sides).args(with_file).arg(&beside);
+    github.arg("diff").args(sides).args(with_file);
     let github = process::run(github.arg("--source-root").arg("/"));
     assert_eq!(github.status, 3, "{github:?}");
     let annotations = text(&github);

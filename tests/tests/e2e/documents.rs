@@ -3,6 +3,7 @@
 mod book;
 mod commands;
 mod links;
+mod names;
 mod pages;
 mod prose;
 mod tutorial;

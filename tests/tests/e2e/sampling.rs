@@ -184,11 +184,8 @@ fn what_is_left_out_is_exact() {
         let patched = table::patch(&build, folder.path(), &[]);
         for (least, is_all) in [("1000s", false), ("1ns", true)] {
             let out = folder.path().join(least);
-            let flags = [
-                &table::ONE_EVENT[..],
-                &["--units", &format!("longer={least}")],
-            ]
-            .concat();
+            let longer = format!("longer={least}");
+            let flags = [&table::ONE_EVENT[..], &["--units", &longer]].concat();
             let wanted = fib(&patched, &out, &flags, &build.to_string());
             let (_, report) = reported(&out);
             let [xus, executions] = totals(&report).0["task"];

@@ -47,8 +47,8 @@ impl Teams {
 }
 
 impl<'a> super::Timeline<'a> {
-    /// The team of a parallel region, or of a span that belongs to one (a thread's part, and what is around it), by its position: at most
-    /// [`Timeline::most_teams`](super::Timeline::most_teams). `None`: nobody has executed it, as far as it is on record.
+    /// The team of a parallel region, or of a span that belongs to one (a thread's part, and what is around it), by its position
+    /// among the run's. `None`: nobody has executed it, as far as it is on record.
     pub fn team_of(&self, lane: &super::Lane, span: &super::Span<'_>) -> Option<u32> {
         let fork = self.forks[lane.process as usize].get(&span.region()?)?;
         Some(fork.team).filter(|&team| team != 0)
