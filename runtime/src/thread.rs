@@ -24,10 +24,12 @@ use zeroed;
 
 mod boundary;
 pub(crate) mod called;
+mod choice;
 pub(crate) mod context;
 mod cost;
 mod creation;
 mod depend;
+mod detached;
 mod enter;
 mod frame;
 mod lazily;
@@ -44,10 +46,11 @@ pub(crate) mod sums;
 pub(crate) mod watch;
 mod write;
 
+pub(crate) use choice::Choice;
 pub(crate) use cost::Cost;
+pub(crate) use detached::{Detached, Forked, Region};
 pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
 pub(crate) use meter::Outermost;
-pub(crate) use settings::Choice;
 
 use called::{Called, MAX_CALLS, PLACES};
 use context::Contexts;
@@ -62,7 +65,6 @@ use watch::Watch;
 
 use crate::buffer::Buffer;
 use crate::counters::Counters;
-use crate::probes::started::Detached;
 use core::arch::x86_64::_rdtsc;
 use core::cell::Cell;
 use ompfuse_format::Construct;
@@ -165,10 +167,7 @@ pub(crate) struct Thread {
     contexts: Cell<*mut Contexts>,
     /// Sums, where they are kept.
     sums: sums::Table,
-    /// Innermost detached frame, and those to be used again.
-    detached: Cell<*mut Detached>,
-    detached_free: Cell<*mut Detached>,
-    detached_lost: Cell<usize>,
+    kept: detached::Kept,
     /// How many calls go on, by functions.
     open_calls: [Cell<u32>; PLACES],
     /// Calls of functions that go on, outermost first.
@@ -181,8 +180,7 @@ zeroed! {
     Thread {
         last, account, watch, frame, work_top, floor, innermost, stack, creation, special, most, next_node, origin, choices, depth,
         calls_open, dimensions, team, synchronised, mutex_top, mutex_lost, lock_top, stale, lazily, behind, unsettled, pending,
-        ours, work, mutexes, messages, locks, shares, entered, last_counts, tallies, contexts, detached, detached_free,
-        detached_lost, open_calls, calls, next,
+        ours, work, mutexes, messages, locks, shares, entered, last_counts, tallies, contexts, kept, open_calls, calls, next,
     }
     written { index, counters, meter, buffer, root, sums }
 }
@@ -243,11 +241,6 @@ impl Thread {
         thread.root.written.set(true);
         thread.set_quick(thread.is_plain());
         thread
-    }
-
-    /// The counters of the first event set.
-    pub(crate) fn first_counters(&self) -> &Counters {
-        &self.counters
     }
 
     /// Executes something so many times, outside of everything. The result are, per counter, the counts of what it opened, and

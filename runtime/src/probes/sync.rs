@@ -238,8 +238,8 @@ pub(crate) fn mutex_enter(thread: &Thread, call: &Call) -> u64 {
     let (result, t0) = timed(thread, &cost, || call.forward());
     let construct = construct(call);
     let lock = match call.known(0) {
-        Some(address) => locks::number(thread, address),
-        None if construct == Construct::Critical => locks::unnamed(thread),
+        Some(address) => locks::number(address, |lock| thread.tell_lock(lock)),
+        None if construct == Construct::Critical => locks::unnamed(|lock| thread.tell_lock(lock)),
         None => 0,
     };
     thread.hold(construct, entry::this(call.site()), lock, t0, &cost);

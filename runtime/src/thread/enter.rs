@@ -1,8 +1,7 @@
-//! Entering and leaving task regions, and those that are kept between two calls.
+//! Entering and leaving task regions.
 
 use super::{Choice, Frame, Thread, special};
-use crate::probes::started::Detached;
-use crate::{host, syscall};
+use crate::host;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{IntervalHead, Step, TeamPlace};
 
@@ -199,52 +198,4 @@ impl Thread {
             disturbed: frame.cost.disturbed.get(),
         }
     }
-
-    /// Keeps a frame whose body the program runs between two calls. `None` without memory for it.
-    pub(crate) fn detach(&self, detached: Detached) -> Option<&Detached> {
-        let mut at = self.detached_free.get();
-        if at.is_null() {
-            at = new_detached();
-            if at.is_null() {
-                self.detached_lost.set(self.detached_lost.get() + 1);
-                return None;
-            }
-        } else {
-            // SAFETY: on the free list, so initialised and used by nobody.
-            self.detached_free.set(unsafe { (*at).next.get() });
-        }
-        // SAFETY: room for one, from the free list or fresh pages; the list keeps it until `reattach`.
-        let kept = unsafe {
-            at.write(detached);
-            &*at
-        };
-        kept.next.set(self.detached.replace(at));
-        Some(kept)
-    }
-
-    /// The innermost detached frame, if it is of this construct and still the current task region.
-    pub(crate) fn detached(&self, construct: Construct) -> Option<&Detached> {
-        if self.detached_lost.get() > 0 {
-            self.detached_lost.set(self.detached_lost.get() - 1);
-            return None;
-        }
-        // SAFETY: on the list of detached frames, hence alive.
-        let detached = unsafe { self.detached.get().as_ref()? };
-        let current = core::ptr::eq(self.frame.get(), &raw const detached.frame);
-        (current && detached.frame.construct == construct).then_some(detached)
-    }
-
-    /// Gives up the innermost detached frame, which has been left.
-    pub(crate) fn reattach(&self, detached: &Detached) {
-        let at = self.detached.get();
-        self.detached.set(detached.next.get());
-        detached.next.set(self.detached_free.replace(at));
-    }
-}
-
-/// Memory for one more frame that is kept; null if there is none.
-#[cold]
-#[inline(never)]
-fn new_detached() -> *mut Detached {
-    syscall::map_memory(size_of::<Detached>()).map_or(core::ptr::null_mut(), <*mut u8>::cast)
 }

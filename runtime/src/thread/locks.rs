@@ -69,7 +69,8 @@ impl Thread {
         };
         self.lock_top.set(self.lock_top.get() + 1);
         held.lock.set(lock);
-        held.number.set(locks::number(self, lock));
+        held.number
+            .set(locks::number(lock, |lock| self.tell_lock(lock)));
         held.site.set(site);
         held.parent.set(self.here());
         held.team.set(self.team_word());

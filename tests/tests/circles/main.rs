@@ -47,21 +47,8 @@ const CRATES: &[Allowed] = &[
     },
     Allowed {
         folder: "runtime",
-        circle: 48,
-        upward: &[
-            ("buffer", "process"),
-            ("control", "process"),
-            ("entry", "probes"),
-            ("entry", "process"),
-            ("entry", "thread"),
-            ("modules", "process"),
-            ("process", "probes"),
-            ("process", "program"),
-            ("syscall", "undisturbed"),
-            ("thread", "locks"),
-            ("thread", "probes"),
-            ("thread", "process"),
-        ],
+        circle: 5,
+        upward: &[("syscall", "undisturbed"), ("thread", "process")],
     },
     Allowed {
         folder: "rewriter",
@@ -78,10 +65,7 @@ const CRATES: &[Allowed] = &[
     Allowed {
         folder: "fuse",
         circle: 6,
-        upward: &[
-            ("profile", "exchange"),
-            ("summary", "span"),
-        ],
+        upward: &[("profile", "exchange"), ("summary", "span")],
     },
     Allowed {
         folder: "runtime/format",
