@@ -3,9 +3,10 @@
 #
 #   tests/run.sh [quick|first|second|whole|engine|lint]
 #
-# `quick` has what the last edit may have broken, in a minute or so. `second` has what needs other tools: readers of exported files, a browser, MPI. `first` has all else. `whole` takes every fixture,
-# level and seed where the others take a few (an hour). `lint` has no tests: it checks all crates with clippy, whose compilation of
-# them no test shares. `engine` installs a Java runtime and PySpark (500 MB), and tests what runs on them.
+# `quick` has what the last edit may have broken, in a minute or so. `second` has what needs other tools: readers of exported files, a
+# browser, MPI. `first` has all else. `whole` takes every fixture, level and seed where the others take a few (an hour). `lint` has no
+# tests: it checks all crates with clippy, whose compilation of them no test shares. `engine` installs a Java runtime and PySpark
+# (500 MB), and tests what runs on them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -106,7 +106,7 @@ impl Thread {
         }
         // SAFETY: on the list of detached frames, hence alive.
         let detached = unsafe { self.kept.innermost.get().as_ref()? };
-        let current = core::ptr::eq(self.frame.get(), &raw const detached.frame);
+        let current = core::ptr::eq(self.here.frame.get(), &raw const detached.frame);
         (current && detached.frame.construct == construct).then_some(detached)
     }
 

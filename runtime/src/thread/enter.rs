@@ -38,29 +38,29 @@ impl Thread {
             Construct::Team => TeamPlace::IN_TEAMS,
             _ => TeamPlace::IN_PARALLEL,
         };
-        self.team.set(place.word() | inside);
-        self.synchronised.set(self.last.get());
+        self.membership.team.set(place.word() | inside);
+        self.membership.synchronised.set(self.charging.last.get());
     }
 
     /// A barrier ends, at which the thread has waited so many ticks: whether it has done next to nothing else since the last one,
     /// neither before nor by executing tasks meanwhile.
     #[inline(always)]
     pub(crate) fn was_idle(&self, waited: u64) -> bool {
-        let now = self.last.get();
-        let since = now.saturating_sub(self.synchronised.replace(now));
+        let now = self.charging.last.get();
+        let since = now.saturating_sub(self.membership.synchronised.replace(now));
         since.saturating_sub(waited).saturating_mul(IDLE) <= waited
     }
 
     /// Where in which parallel region the thread is ([`TeamPlace::word`]); who forks a region keeps it until the join.
     #[inline(always)]
     pub(crate) fn team_word(&self) -> u64 {
-        self.team.get()
+        self.membership.team.get()
     }
 
     /// Is again where it was.
     #[inline(always)]
     pub(crate) fn be_back_in_team(&self, word: u64) {
-        self.team.set(word);
+        self.membership.team.set(word);
     }
 
     #[inline(always)]
@@ -87,9 +87,9 @@ impl Thread {
         frame.before.set(self.account());
         let is_unit = frame.construct.is_xu();
         self.begin_account(&frame.cost, frame.choice.get(), is_unit);
-        frame.t0.set(self.last.get());
-        frame.up.set(self.frame.replace(frame));
-        frame.work_base.set(self.work_top.get());
+        frame.t0.set(self.charging.last.get());
+        frame.up.set(self.here.frame.replace(frame));
+        frame.work_base.set(self.here.work_top.get());
         frame.mutex_base.set(self.mutex_top.get());
     }
 
@@ -102,7 +102,7 @@ impl Thread {
     /// As [`Thread::leave`], of which it is known whether it is a thread's part of a region. Compiled into each caller.
     #[inline(always)]
     pub(crate) fn leave_as(&self, frame: &Frame, extent: u64, is_part: bool) {
-        if !core::ptr::eq(self.frame.get(), frame) {
+        if !core::ptr::eq(self.here.frame.get(), frame) {
             if self.is_gone() {
                 return; // forked away in between, or finished
             }
@@ -114,10 +114,10 @@ impl Thread {
         }
         if self.is_gone() {
             // Nothing is written, but the frame's memory goes.
-            self.work_top.set(frame.work_base.get());
+            self.here.work_top.set(frame.work_base.get());
             self.mutex_top.set(frame.mutex_base.get());
-            self.frame.set(frame.up.get());
-            self.account.set(frame.before.get());
+            self.here.frame.set(frame.up.get());
+            self.charging.account.set(frame.before.get());
             self.set_floor(frame.floor.get());
             return;
         }
@@ -133,7 +133,7 @@ impl Thread {
         if !self.write_plain(&self.interval_of_frame(frame, extent, is_part), None) {
             self.write_frame(frame, extent);
         }
-        self.frame.set(frame.up.get());
+        self.here.frame.set(frame.up.get());
         self.set_floor(frame.floor.get());
         self.turn(frame.before.get());
     }
@@ -193,7 +193,7 @@ impl Thread {
             index,
             extent,
             t0: frame.t0.get(),
-            t1: self.last.get(),
+            t1: self.charging.last.get(),
             own_ticks: frame.cost.ticks.get(),
             disturbed: frame.cost.disturbed.get(),
         }

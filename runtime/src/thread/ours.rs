@@ -23,7 +23,7 @@ impl Thread {
         self.read_now();
         self.root.cost.clear();
         self.root.t0.set(self.last());
-        self.synchronised.set(self.last());
+        self.membership.synchronised.set(self.last());
         self.origin.set(Origin::new(self.index, self.last()));
         self.set_start(begun);
     }
@@ -55,6 +55,6 @@ impl Thread {
         let beyond = self.last().saturating_sub(end);
         let root = &self.root.cost.ticks;
         root.set(root.get().saturating_sub(beyond));
-        self.last.set(self.last() - beyond);
+        self.charging.last.set(self.last() - beyond);
     }
 }

@@ -254,7 +254,7 @@ impl Thread {
         self.count_most();
         // What was counted before is nobody's.
         self.read_counters(|_, _| ());
-        self.behind.set(false);
+        self.lazily.behind.set(false);
         self.decide_on_reading();
     }
 
