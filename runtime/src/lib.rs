@@ -19,7 +19,7 @@
 //! stubs lead to the original targets.
 
 // No loop becomes a call of the C library's memset or memcpy: those use vector registers that an inline probe doesn't save
-// (see [`entry`]; a test looks at the machine code).
+// (see [`arrival`]; a test looks at the machine code).
 #![no_builtins]
 
 mod arrival;

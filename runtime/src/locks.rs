@@ -2,7 +2,7 @@
 
 use crate::names;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use ompfuse_format::record::lock::{Lock, UNNAMED_CRITICAL};
+use ompfuse_format::record::lock::Lock;
 
 /// Places for locks; a power of two. Further ones have no number.
 const PLACES: usize = 4096;
@@ -22,12 +22,6 @@ static LOCKS: [Place; PLACES] = [const {
         written: AtomicU32::new(0),
     }
 }; PLACES];
-
-/// The number of `critical` without a name.
-#[inline(always)]
-pub(crate) fn unnamed(tell: impl FnOnce(&Lock)) -> u32 {
-    number(UNNAMED_CRITICAL, tell)
-}
 
 /// The number of the lock at an address, from 1. The first time both are told. 0: there are too many.
 #[inline(always)]

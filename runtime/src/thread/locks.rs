@@ -48,6 +48,12 @@ fn place(lock: u64) -> &'static AtomicU64 {
 }
 
 impl Thread {
+    /// The number of a lock (also [`UNNAMED_CRITICAL`](ompfuse_format::record::lock::UNNAMED_CRITICAL)), by its address.
+    #[inline(always)]
+    pub(crate) fn lock_number(&self, address: u64) -> u32 {
+        locks::number(address, |lock| self.tell_lock(lock))
+    }
+
     /// This thread's mark at a lock: addresses have 48 bits.
     fn owner(&self, lock: u64) -> u64 {
         lock << 16 | u64::from(self.index + 1) & 0xffff
@@ -76,8 +82,7 @@ impl Thread {
         };
         self.locks.top.set(self.locks.top.get() + 1);
         held.lock.set(lock);
-        held.number
-            .set(locks::number(lock, |lock| self.tell_lock(lock)));
+        held.number.set(self.lock_number(lock));
         held.site.set(site);
         held.parent.set(self.here());
         held.team.set(self.team_word());
