@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # All tests. The last line sums them up.
 #
-#   tests/run.sh [first|second|whole|engine|lint]
+#   tests/run.sh [quick|first|second|whole|engine|lint]
 #
-# `second` has what needs other tools: readers of exported files, a browser, MPI. `first` has all else. `whole` takes every fixture,
-# level and seed where the others take a few (an hour). `lint` has no tests: it checks all crates with clippy, whose compilation of
-# them no test shares. `engine` installs a Java runtime and PySpark (500 MB), and tests what runs on them.
+# `quick` has what the last edit may have broken, in a minute or so. `second` has what needs other tools: readers of exported files, a
+# browser, MPI. `first` has all else. `whole` takes every fixture, level and seed where the others take a few (an hour). `lint` has no
+# tests: it checks all crates with clippy, whose compilation of them no test shares. `engine` installs a Java runtime and PySpark
+# (500 MB), and tests what runs on them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
 "") what=() ;;
+quick) exec tests/quick.sh ;;
 first) what=(-- --skip second::) ;;
 second) what=(--test e2e -- second::) ;;
 whole)
@@ -26,7 +28,7 @@ lint)
     exec cargo clippy --profile tests --workspace --all-targets --locked -- -D warnings
     ;;
 *)
-    echo "usage: tests/run.sh [first|second|whole|engine|lint]" >&2
+    echo "usage: tests/run.sh [quick|first|second|whole|engine|lint]" >&2
     exit 2
     ;;
 esac

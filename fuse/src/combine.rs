@@ -7,7 +7,6 @@ mod bc;
 mod ctc;
 mod defaults;
 mod index;
-mod instances;
 mod joint;
 mod recurrence;
 mod tally;
@@ -18,7 +17,6 @@ pub(crate) use bc::combine_bc_watched;
 pub use bc::{BcError, CellOrder, Relax, combine_bc};
 pub use ctc::combine_ctc;
 pub use defaults::{Arrangement, arrangement, brought_to_front, combine_default};
-pub use instances::{INSTANCES, combine_instances};
 pub use joint::{JointJoin, combine_joint};
 
 use crate::label::{HashIsKey, LabelId};
@@ -31,7 +29,11 @@ use std::collections::HashMap;
 use tally::Tally;
 pub(crate) use tally::list as list_unmatched;
 
+/// Name of the strategy that puts one run's event sets together, on the command line and in profiles (`profile/instances.rs`).
+pub const INSTANCES: &str = "instances";
+
 const NONE: u32 = u32::MAX;
+
 /// Several runs' XUs, combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Combined {

@@ -43,12 +43,14 @@ pub mod testing;
 
 pub use combine::{
     BcError, CellOrder, Combined, JointJoin, LglJoin, Reason, Relax, Unmatched, combine_bc,
-    combine_ctc, combine_default, combine_instances, combine_joint, combine_lgl,
+    combine_ctc, combine_default, combine_joint, combine_lgl,
 };
 pub use evaluate::{Evaluation, EvaluationError, References};
 pub use label::{Label, LabelHash, LabelId, Labels};
 pub use plan::{plan_bc, plan_joint, plan_lgl, with_first_again};
-pub use profile::{Combiner, Profile, ProfileError, ProfileReader, ProfileWriter, Strategy};
+pub use profile::{
+    Combiner, Profile, ProfileError, ProfileReader, ProfileWriter, Strategy, combine_instances,
+};
 pub use run::{Health, Problem, Run, RunError, RunFiles};
 pub use summary::Summary;
 pub use table::{EventColumn, Site, TableError, XuTable};

@@ -4,6 +4,7 @@ mod absorb;
 mod absorb_paths;
 pub mod by_type;
 mod combiner;
+mod instances;
 mod parquet;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::table::{COUNT, ROW, XuTable, gather};
 use ompfuse_progress::Progress;
 
 pub use self::combiner::Combiner;
+pub use self::instances::combine_instances;
 pub use self::parquet::{LABEL_LIMIT, ProfileError, ProfileReader, ProfileWriter};
 
 /// XUs with their counts, and everything else that is known of the execution. Rows are in depth-first order of labels once runs

@@ -1,4 +1,40 @@
 //! Bytes of an ELF file in; OpenMP sites, a plan, patched bytes and their verification out. No I/O, nothing is run.
+//!
+//! What a file has:
+//!
+//! ```
+//! use ompfuse_rewriter::{ScanError, scan};
+//!
+//! let path = std::env::current_exe()?;
+//! let bytes = std::fs::read(&path)?;
+//! match scan(&bytes, &path.to_string_lossy()) {
+//!     Ok(scan) => println!("{} sites of OpenMP constructs", scan.sites.len()),
+//!     Err(ScanError::NoOpenMp { path }) => println!("{path} has no OpenMP"),
+//!     Err(other) => return Err(other.into()),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A copy with probes. [`patch`](patch::patch) verifies what it returns; [`verify`](verify::verify) does that for a file that was written:
+//!
+//! ```
+//! use ompfuse_rewriter::patch::patch;
+//! use ompfuse_rewriter::plan::PlanOptions;
+//! use ompfuse_rewriter::scan;
+//! use ompfuse_rewriter::verify::verify;
+//!
+//! # // A published crate is without the programs of this project.
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/prebuilt/knapsack-gcc");
+//! # if !std::path::Path::new(path).exists() {
+//! #     return Ok(());
+//! # }
+//! let bytes = std::fs::read(path)?;
+//! let scan = scan(&bytes, path)?;
+//! let patched = patch(&bytes, &scan, &PlanOptions::default())?;
+//! assert!(!patched.plan.patched().is_empty());
+//! verify(&bytes, &patched.bytes, Some(&patched.plan))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod addresses;

@@ -202,7 +202,7 @@ pub(crate) fn prepare(start: &Start<'_>) {
 /// Makes this process's control file, with what the memory holds, and maps it in the memory's place. After a fork the
 /// memory is still the parent's file. False if there can't be one.
 pub(crate) fn share(path: &Path) -> bool {
-    let Ok(mut file) = crate::process::create(path) else {
+    let Ok(mut file) = crate::files::create(path) else {
         return false;
     };
     let mut header = bytes(0, HEADER_LEN);

@@ -1,8 +1,9 @@
 //! The library that lives in the process of a patched program: it numbers execution units, reads counters and stores
 //! records in shared mappings.
 //!
-//! * [`process`]: start and end of a recording, its threads, fork; [`modules`]: what is patched; [`host`]: who is asked.
-//! * [`entry`]: where control arrives from the patched code, and the way on to the original target.
+//! * [`recording`]: its start, modules that come later; [`modules`]: what is patched.
+//! * [`process`]: the threads that record, fork, the end; [`host`], [`kernel`], [`libraries`]: who is asked.
+//! * [`arrival`]: where control arrives from the patched code; [`entry`]: what came with it, and the way on to the original target.
 //! * [`probes`]: what each kind of probe does, in terms of
 //! * [`thread`]: a thread's accounts (what is being charged) and frames (where in the program it is).
 //! * [`program`], [`names`]: what the program itself asks for.
@@ -18,16 +19,20 @@
 //! stubs lead to the original targets.
 
 // No loop becomes a call of the C library's memset or memcpy: those use vector registers that an inline probe doesn't save
-// (see [`entry`]; a test looks at the machine code).
+// (see [`arrival`]; a test looks at the machine code).
 #![no_builtins]
 
+mod arrival;
 mod buffer;
 mod control;
 mod counters;
 mod entry;
+mod files;
 mod heap;
 mod host;
 mod imports;
+mod kernel;
+mod libraries;
 mod locks;
 mod modules;
 mod mpi;
@@ -36,6 +41,7 @@ mod probes;
 mod process;
 mod program;
 mod python;
+mod recording;
 mod syscall;
 mod thread;
 mod tls;
@@ -49,7 +55,7 @@ static READY: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn constructor() {
     READY.store(true, Ordering::Relaxed);
-    process::attach();
+    recording::attach();
 }
 
 extern "C" fn destructor() {
@@ -64,7 +70,7 @@ extern "C" fn __gmon_start__() {
     // Libraries that don't need this one may be initialised before it. Until its own turn has come the loader may still
     // set its thread-local variables to their first values (glibc's update_tls_slotinfo, when a constructor calls dlopen).
     if READY.load(Ordering::Relaxed) {
-        process::attach();
+        recording::attach();
     }
 }
 

@@ -1,9 +1,8 @@
 //! Numbers of locks, by their addresses: an interval says by its number which lock it was about.
 
 use crate::names;
-use crate::thread::Thread;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use ompfuse_format::record::lock::{Lock, UNNAMED_CRITICAL};
+use ompfuse_format::record::lock::Lock;
 
 /// Places for locks; a power of two. Further ones have no number.
 const PLACES: usize = 4096;
@@ -24,22 +23,16 @@ static LOCKS: [Place; PLACES] = [const {
     }
 }; PLACES];
 
-/// The number of `critical` without a name.
+/// The number of the lock at an address, from 1. The first time both are told. 0: there are too many.
 #[inline(always)]
-pub(crate) fn unnamed(thread: &Thread) -> u32 {
-    number(thread, UNNAMED_CRITICAL)
-}
-
-/// The number of the lock at an address, from 1. The first time its address is recorded. 0: there are too many.
-#[inline(always)]
-pub(crate) fn number(thread: &Thread, address: u64) -> u32 {
+pub(crate) fn number(address: u64, tell: impl FnOnce(&Lock)) -> u32 {
     let start = start(address);
     let place = &LOCKS[start];
     let is_known = place.key.load(Ordering::Relaxed) == address + 1
         && place.written.load(Ordering::Relaxed) == names::age();
     match is_known {
         true => start as u32 + 1,
-        false => find(thread, address, start),
+        false => find(address, start, tell),
     }
 }
 
@@ -50,7 +43,7 @@ fn start(address: u64) -> usize {
 
 #[cold]
 #[inline(never)]
-fn find(thread: &Thread, address: u64, start: usize) -> u32 {
+fn find(address: u64, start: usize, tell: impl FnOnce(&Lock)) -> u32 {
     let key = address.wrapping_add(1);
     for nth in 0..TRIES {
         let at = (start + nth) % PLACES;
@@ -67,7 +60,7 @@ fn find(thread: &Thread, address: u64, start: usize) -> u32 {
         if place.written.load(Ordering::Relaxed) != age
             && place.written.swap(age, Ordering::AcqRel) != age
         {
-            thread.tell_lock(&Lock { number, address });
+            tell(&Lock { number, address });
         }
         return number;
     }

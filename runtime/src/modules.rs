@@ -9,7 +9,7 @@
 //! that is opened again gets the number that it had.
 
 use crate::imports::{self, Imports, Place};
-use crate::{entry, host, mpi, process, syscall, tls};
+use crate::{files, host, mpi, syscall, tls};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use ompfuse_format::abi::{self, ModuleHeader, NoteDesc, SiteDesc};
@@ -116,8 +116,8 @@ impl Module {
         }
     }
 
-    /// Writes the module's number and the thunks' addresses, then protects the page: nothing else may change them.
-    pub(crate) fn switch_on(&self) {
+    /// Writes the module's number and the thunks' addresses, by slot, then protects the page: nothing else may change them.
+    pub(crate) fn switch_on(&self, thunks: [(usize, u64); 3]) {
         let page = (self.header as usize & !0xfff) as *const u8;
         // SAFETY: the rewriter gives the header pages of its own in a writable segment; stubs read a slot with one load
         // and treat 0 as "not there", so any moment is good.
@@ -140,12 +140,8 @@ impl Module {
                 return;
             }
             (&raw mut (*self.header).module).write_volatile(self.status.module);
-            for (slot, thunk) in [
-                (abi::SLOT_CALL, entry::call_thunk as *const () as u64),
-                (abi::SLOT_TASK, entry::task_thunk as *const () as u64),
-                (abi::SLOT_INLINE, entry::inline_thunk as *const () as u64),
-                (abi::SLOT_COUNT, tls::count() as u64),
-            ] {
+            let count = (abi::SLOT_COUNT, tls::count() as u64);
+            for (slot, thunk) in thunks.into_iter().chain([count]) {
                 (&raw mut (*self.header).slots[slot]).write_volatile(thunk);
             }
             syscall::protect(page, 4096);
@@ -259,7 +255,7 @@ unsafe extern "C" fn visit_module(
                 } else {
                     &name
                 };
-                process::complain(&format!(
+                files::complain(&format!(
                     "{name} was patched by another version of ompfuse (interface {}, not {}) and isn't recorded; patch \
                      the original again",
                     desc.abi_version,

@@ -4,7 +4,7 @@
 //! send no message, and no tool between the program and MPI sees them. Arguments that MPI ignores are not looked at: they may hold anything,
 //! and MPI would report an error that the program doesn't make. Handles can be freed and used again, so no answer is kept.
 
-use crate::host::{keep_loaded, library_of, look, open, symbol};
+use crate::libraries::{keep_loaded, library_of, look, open, symbol};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

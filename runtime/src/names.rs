@@ -1,7 +1,6 @@
 //! Names that the program gives to regions of its own: each is a site of a module that no file belongs to.
 
 use crate::syscall;
-use crate::thread::Thread;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use ompfuse_format::record::{MAX_NAME, USER_MODULE, site_ref};
 
@@ -30,8 +29,8 @@ pub(crate) fn after_fork() {
     AGE.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The site of a region with this name. The first time its name is recorded. `None`: there are too many.
-pub(crate) fn site(thread: &Thread, name: &[u8]) -> Option<u32> {
+/// The site of a region with this name, of which as much as is kept is handed to `write` the first time. `None`: there are too many.
+pub(crate) fn site(name: &[u8], write: impl FnOnce(u32, &[u8])) -> Option<u32> {
     let name = clipped(name);
     let start = hash(name);
     for nth in 0..PLACES {
@@ -60,7 +59,7 @@ pub(crate) fn site(thread: &Thread, name: &[u8]) -> Option<u32> {
         if known.written.load(Ordering::Relaxed) != age
             && known.written.swap(age, Ordering::AcqRel) != age
         {
-            thread.write_name(site, name);
+            write(site, name);
         }
         return Some(site);
     }

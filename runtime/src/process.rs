@@ -1,4 +1,4 @@
-//! Start and end of a recording, modules that come and go, threads, and fork.
+//! What records in this process: what is fixed for it, its threads, its event sets, fork, and the end.
 
 mod end;
 mod key;
@@ -9,44 +9,38 @@ mod settings;
 mod threads;
 
 pub(crate) use end::finish;
-pub(crate) use measure::{Schedule, schedule};
+pub(crate) use measure::{measure, ticks_of};
 pub(crate) use sets::{event_names, open_set};
-pub(crate) use threads::{current, here, known, may_begin};
+pub(crate) use settings::{Settings, settings};
+pub(crate) use threads::{current, known, may_begin};
 
-use crate::counters::{self, EventSet};
-use crate::thread::{Thread, context, meter, now, sample, sums};
-use crate::undisturbed::{uncancelled, undisturbed};
-use crate::{control, entry, heap, host, modules, names, program, syscall, tls};
+use crate::counters::EventSet;
+use crate::files::{complain, write_new};
+use crate::thread::{Thread, now, sums};
+use crate::undisturbed::undisturbed;
+use crate::{control, heap, kernel, modules, names, syscall, tls};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use ompfuse_format::record::USER_MODULE;
 use ompfuse_format::run::{
     self, ClockPair, EventStatus, ModuleStatus, ProcessCosts, ProcessHeader,
 };
 use sets::counted_names;
-use settings::{Settings, environment, settings};
+use settings::environment;
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
-/// TLS word of a thread that does not record (no space, or finished).
-pub(crate) const TLS_OFF: usize = 1;
+use std::path::PathBuf;
 
 /// Recording is on.
-static ACTIVE: AtomicBool = AtomicBool::new(false);
-static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
+pub(crate) static ACTIVE: AtomicBool = AtomicBool::new(false);
+pub(crate) static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
 /// Records lost by threads that have ended.
 static LOST: AtomicU64 = AtomicU64::new(0);
 /// Threads that could not record at all.
 static THREADS_LOST: AtomicU64 = AtomicU64::new(0);
 /// Time stamp counter when preparing the recording began, and when that was done.
-static STARTED: AtomicU64 = AtomicU64::new(0);
-static PREPARED: AtomicU64 = AtomicU64::new(0);
+pub(crate) static STARTED: AtomicU64 = AtomicU64::new(0);
+pub(crate) static PREPARED: AtomicU64 = AtomicU64::new(0);
 
 /// What is fixed when recording begins.
-struct Process {
+pub(crate) struct Process {
     directory: PathBuf,
     /// The process that records: the child of a fork that no handler was told of has another number.
     pid: u32,
@@ -63,20 +57,6 @@ struct Process {
     region_status: Vec<EventStatus>,
     names: CString,
     pthread_key: libc::pthread_key_t,
-}
-
-/// One line to the user; the program goes on.
-pub(crate) fn complain(message: &str) {
-    // Not through std: its thread-local variables may be gone, if this thread is about to end.
-    if standard_error().is_some_and(|file| syscall::identity(2) == Some(file)) {
-        syscall::write_quietly(2, format!("ompfuse: {message}\n").as_bytes());
-    }
-}
-
-/// What standard error was at the start: the program may close it, and a file of its own get that number.
-fn standard_error() -> Option<(u64, u64)> {
-    static FILE: OnceLock<Option<(u64, u64)>> = OnceLock::new();
-    *FILE.get_or_init(|| syscall::identity(2))
 }
 
 fn clock() -> ClockPair {
@@ -101,180 +81,33 @@ fn clock() -> ClockPair {
     pair
 }
 
-/// Calls of [`attach`] that nobody has answered yet.
-static CALLS: AtomicU32 = AtomicU32::new(0);
-
-/// Switches on the patched modules that have come since the last call; the first ones start the recording, if the
-/// environment asks for it. Called by the loader, for every module that it initialises.
-pub(crate) fn attach() {
-    let begun = now();
-    let Some(settings) = settings() else { return };
-    // The loader's lock lets in one thread at a time. If that should change: whoever finds another at work leaves to it
-    // what has to be done.
-    if CALLS.fetch_add(1, Ordering::AcqRel) > 0 {
-        return;
-    }
-    // SAFETY: errno is this thread's own variable.
-    let errno = unsafe { *libc::__errno_location() };
-    uncancelled(|| answer(settings, begun));
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
-}
-
-/// Does what has to be done until nobody has called meanwhile. `begun`: since when.
-fn answer(settings: &Settings, begun: u64) {
-    loop {
-        let calls = CALLS.load(Ordering::Acquire);
-        if PROCESS.load(Ordering::Acquire).is_null() {
-            start(settings, begun);
-        } else if ACTIVE.load(Ordering::Acquire) && heap::has_room() {
-            match known() {
-                Some(thread) => {
-                    thread.take_out(extend);
-                    thread.rest();
-                }
-                None => extend(),
-            }
-        }
-        if CALLS
-            .compare_exchange(calls, 0, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
-        {
-            return;
-        }
-    }
-}
-
-/// Starts recording if there is a patched module. `begun`: when preparing that began.
-fn start(settings: &Settings, begun: u64) {
-    let found = modules::find();
-    if found.is_empty() {
-        return;
-    }
-    STARTED.store(begun, Ordering::Relaxed);
-    let [(chosen, status), (of_regions, region_status)] = chosen(settings);
-    let Some(pthread_key) = key::make(threads::thread_ends) else {
-        complain("no thread-specific key left, nothing is recorded");
-        return;
-    };
-    let mut process = Process {
-        directory: settings.directory.clone(),
-        pid: 0,
-        key: String::new(),
-        end: None,
-        min_ns: settings.min_ns,
-        names: counted_names(&status),
-        chosen,
-        status,
-        of_regions,
-        region_status,
-        pthread_key,
-    };
-    control::prepare(&control::Start {
-        sets: &settings.events,
-        rotate: settings.rotate,
-        reload: settings.control.as_deref(),
-    });
-    let announced = process.announce();
-    // Also where nothing can be written: it is tried, and said, once.
-    PROCESS.store(Box::into_raw(Box::new(process)), Ordering::Release);
-    if !announced {
-        return;
-    }
-    host::find_rseq();
-    entry::prepare();
-    context::switch_on(settings.context_depth);
-    // SAFETY: the handlers are plain functions that stay loaded with this library.
-    unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
-    ACTIVE.store(true, Ordering::Release);
-    // The main thread's account begins here, so that what precedes its first construct is in it.
-    if let Some(thread) = current() {
-        measure::measure(thread);
-        thread.rest();
-    }
-    // SAFETY: set above, and never freed.
-    if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
-        process.announce_costs();
-    }
-    let min_ticks = settings.min_ns.map_or(0, measure::ticks_of);
-    sample::prepare(settings.one_in, settings.share, min_ticks);
-    sums::prepare(settings.sums);
-    if let Some(thread) = known() {
-        thread.look_for_samples();
-        thread.look_for_sums();
-        thread.rest();
-    }
-    // SAFETY: as above.
-    if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
-        process.hold();
-    }
-    for module in &found {
-        switch_on(module);
-    }
-    program::connect();
-    // What comes before is in nobody's account.
-    PREPARED.store(now(), Ordering::Relaxed);
-    if let Some(thread) = known() {
-        thread.begin_anew(begun);
-        PREPARED.store(thread.last(), Ordering::Relaxed);
-        thread.rest();
-    }
-}
-
-/// What of the wanted events is counted per execution unit, and per parallel region, and what becomes of each.
-fn chosen(settings: &Settings) -> [(EventSet, Vec<EventStatus>); 2] {
-    let of_units = counters::choose(&settings.events[0], None);
-    if of_units.0.is_simulated() {
-        meter::switch_off();
-        return [of_units, (EventSet::none(), vec![])];
-    }
-    let of_regions = settings.of_regions.as_str();
-    if settings.is_cheap && of_units.0.needs_calls() {
-        let all = [settings.events[0].as_str(), of_regions].join(",");
-        return [(EventSet::none(), vec![]), counters::choose(&all, None)];
-    }
-    [of_units, counters::choose(of_regions, None)]
-}
-
-/// Switches on a module, after a table has been made for it in the control file.
-fn switch_on(module: &modules::Module) {
-    // SAFETY: set before the first module is switched on, and never freed.
-    if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
-        control::add_module(
-            &process.control_file(),
-            module.status.module,
-            module.sites(),
-        );
-    }
-    module.switch_on();
-}
-
-/// Makes a table in the control file for the regions that the program names.
-pub(crate) fn switch_names() {
-    // SAFETY: as in `switch_on`.
-    if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
-        control::add_module(&process.control_file(), USER_MODULE, names::PLACES as u32);
-    }
-}
-
-/// Switches on what was loaded after the start.
-fn extend() {
-    context::modules_have_come();
-    // SAFETY: set before ACTIVE and never freed.
-    let Some(process) = (unsafe { PROCESS.load(Ordering::Acquire).as_ref() }) else {
-        return;
-    };
-    for module in modules::find() {
-        if !module.new || process.announce_module(&module.status) {
-            switch_on(&module);
-        }
-    }
-    program::connect();
-}
+/// Calls of [`attach`](crate::recording::attach) that nobody has answered yet.
+pub(crate) static CALLS: AtomicU32 = AtomicU32::new(0);
 
 impl Process {
+    /// What records by these settings: the events that are counted per execution unit, and per parallel region, and what becomes of each.
+    /// `None`: no thread could tell that it ends.
+    pub(crate) fn new(
+        settings: &Settings,
+        [(chosen, status), (of_regions, region_status)]: [(EventSet, Vec<EventStatus>); 2],
+    ) -> Option<Process> {
+        Some(Process {
+            directory: settings.directory.clone(),
+            pid: 0,
+            key: String::new(),
+            end: None,
+            min_ns: settings.min_ns,
+            names: counted_names(&status),
+            chosen,
+            status,
+            of_regions,
+            region_status,
+            pthread_key: key::make(threads::thread_ends)?,
+        })
+    }
+
     /// Writes the process header under a name that nobody has.
-    fn announce(&mut self) -> bool {
+    pub(crate) fn announce(&mut self) -> bool {
         let pid = std::process::id();
         self.pid = pid;
         let header = ProcessHeader {
@@ -292,7 +125,7 @@ impl Process {
             min_duration_ns: self.min_ns,
             sets: sets::statuses(),
             region_events: self.region_status.clone(),
-            processors: measure::processors(),
+            processors: kernel::processors(),
             started: STARTED.load(Ordering::Relaxed),
         };
         let Ok(json) = serde_json::to_vec_pretty(&header) else {
@@ -326,7 +159,7 @@ impl Process {
     }
 
     /// Writes what recording costs; where that can't be, it isn't known.
-    fn announce_costs(&self) {
+    pub(crate) fn announce_costs(&self) {
         let mut costs = measure::costs(&self.status);
         if costs == ProcessCosts::default() {
             return;
@@ -343,13 +176,13 @@ impl Process {
             .join(format!("process-{}.end.json", self.key))
     }
 
-    fn control_file(&self) -> PathBuf {
+    pub(crate) fn control_file(&self) -> PathBuf {
         self.directory
             .join(ompfuse_format::control::file_name(&self.key))
     }
 
     /// Begins without recording, if the command wants that of who starts now.
-    fn hold(&self) {
+    pub(crate) fn hold(&self) {
         let file = self.directory.join(ompfuse_format::control::HELD_FILE);
         // Without a control file nobody could let it go on.
         control::hold(|| file.exists() && self.control_file().exists());
@@ -365,7 +198,7 @@ impl Process {
     }
 
     /// Writes the description of a module that came after the header.
-    fn announce_module(&self, status: &ModuleStatus) -> bool {
+    pub(crate) fn announce_module(&self, status: &ModuleStatus) -> bool {
         let name = run::module_file(&self.key, status.module);
         let Ok(json) = serde_json::to_vec_pretty(status) else {
             return false;
@@ -383,32 +216,8 @@ fn told(time: &AtomicU64) -> Option<u64> {
     Some(time.load(Ordering::Relaxed)).filter(|&tsc| tsc != 0)
 }
 
-/// A new file for the owner only; an existing one or a link is an error.
-pub(crate) fn create(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-        .open(path)
-}
-
-/// A new file with these contents, or none.
-fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = create(path)?;
-    let written = match syscall::may_have(bytes.len() as u64) {
-        true => file.write_all(bytes),
-        false => Err(std::io::ErrorKind::FileTooLarge.into()),
-    };
-    if written.is_err() {
-        let _ = std::fs::remove_file(path); // a part of it is damaged to who reads it
-    }
-    written
-}
-
 /// The child of a fork records for itself; what the parent's threads had open stays the parent's.
-unsafe extern "C" fn after_fork_in_child() {
+pub(crate) unsafe extern "C" fn after_fork_in_child() {
     undisturbed(begin_again);
 }
 
@@ -416,7 +225,7 @@ fn begin_again() {
     STARTED.store(now(), Ordering::Relaxed);
     PREPARED.store(0, Ordering::Relaxed);
     let word = tls::get();
-    if word > TLS_OFF {
+    if word > tls::OFF {
         // SAFETY: the child's copy of the thread that forked.
         unsafe { &*(word as *const Thread) }.give_up();
     }

@@ -3,9 +3,9 @@
 //! The header gives each module that includes it a variable, and a note that leads to it; here the variable gets the
 //! address of [`FUNCTIONS`]. Every function may be called at any time, by any thread.
 
-use crate::probes::started::Detached;
-use crate::thread::{Frame, Thread};
-use crate::{control, names, process};
+use crate::process::{current, event_names};
+use crate::thread::{Detached, Frame, Thread};
+use crate::{control, names, tls};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use ompfuse_format::Construct;
@@ -46,8 +46,8 @@ const NOTE: (&[u8], u32) = (b"ompfuse.h\0", 1);
 
 /// This thread, with what the program has jumped out of forgotten.
 fn thread<'a>() -> Option<&'a Thread> {
-    let thread = process::current()?;
-    thread.recover(process::here());
+    let thread = current()?;
+    thread.recover(tls::stack_pointer());
     Some(thread)
 }
 
@@ -58,13 +58,13 @@ unsafe extern "C" fn region_begin(name: *const c_char) {
     // SAFETY: the header asks for a string.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     let Some(thread) = thread() else { return };
-    let Some(site) = names::site(thread, name) else {
+    let Some(site) = names::site(name, |site, name| thread.write_name(site, name)) else {
         return;
     };
     let place = thread.place_ranked();
     let node = thread.new_node();
     let frame = Frame::new(Construct::UserRegion, site, node, place, 0, 1);
-    if let Some(detached) = thread.detach(Detached::new(frame)) {
+    if let Some(detached) = thread.detach(Detached::new(frame, None)) {
         thread.charge();
         thread.enter_here(&detached.frame);
     }
@@ -97,7 +97,7 @@ unsafe extern "C" fn read(counts: *mut Counts) -> c_int {
     thread.read_now();
     let values = thread.last_counts();
     thread.rest();
-    let Some((names, events)) = process::event_names(set, thread.counted()) else {
+    let Some((names, events)) = event_names(set, thread.counted()) else {
         return 0;
     };
     // SAFETY: the header asks for room for one.
@@ -111,19 +111,21 @@ unsafe extern "C" fn read(counts: *mut Counts) -> c_int {
     1
 }
 
-/// Gives the functions to every module that asks for them.
-pub(crate) fn connect() {
-    // SAFETY: the callback has the right type and needs no data.
-    unsafe { libc::dl_iterate_phdr(Some(visit), core::ptr::null_mut()) };
+/// Gives the functions to every module that asks for them. Says whether one did: from then on there may be regions with names.
+pub(crate) fn connect() -> bool {
+    let mut is_asked = false;
+    // SAFETY: the callback has the right type and gets what outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut is_asked).cast()) };
+    is_asked
 }
 
 unsafe extern "C" fn visit(
     info: *mut libc::dl_phdr_info,
     _size: usize,
-    _data: *mut c_void,
+    data: *mut c_void,
 ) -> c_int {
-    // SAFETY: dl_iterate_phdr hands a valid description.
-    let info = unsafe { &*info };
+    // SAFETY: dl_iterate_phdr hands a valid description, and back what `connect` gave.
+    let (info, is_asked) = unsafe { (&*info, &mut *data.cast::<bool>()) };
     if info.dlpi_phdr.is_null() {
         return 0;
     }
@@ -159,7 +161,7 @@ unsafe extern "C" fn visit(
                 let functions = (&raw const FUNCTIONS).cast_mut();
                 // SAFETY: an aligned word in the module's data, which the header's note names for this.
                 unsafe { AtomicPtr::from_ptr(variable) }.store(functions, Ordering::Release);
-                process::switch_names(); // from now on there may be such regions
+                *is_asked = true;
             }
         }
     }

@@ -24,12 +24,15 @@ use zeroed;
 
 mod boundary;
 pub(crate) mod called;
+mod choice;
 pub(crate) mod context;
 mod cost;
 mod creation;
 mod depend;
+mod detached;
 mod enter;
 mod frame;
+mod here;
 mod lazily;
 mod locks;
 mod messages;
@@ -39,30 +42,35 @@ mod ranks;
 mod recover;
 pub(crate) mod sample;
 mod settings;
+mod shares;
 pub(crate) mod state;
 pub(crate) mod sums;
 pub(crate) mod watch;
 mod write;
 
+pub(crate) use choice::Choice;
 pub(crate) use cost::Cost;
-pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
+pub(crate) use detached::{Detached, Forked, Region};
+pub(crate) use frame::{Chunks, Frame, Place, Work};
 pub(crate) use meter::Outermost;
-pub(crate) use settings::Choice;
+pub(crate) use shares::Share;
 
-use called::{Called, MAX_CALLS, PLACES};
+use boundary::Charging;
+use called::Calls;
 use context::Contexts;
 use creation::Creation;
 use frame::Held;
-use locks::{Lock, MAX_LOCKS};
+use here::{Here, Membership};
+use lazily::Lazily;
+use locks::Locks;
 use meter::Meter;
-use recover::{Entered, REMEMBERED, Stack};
+use recover::{Entered, REMEMBERED};
 use sample::Tally;
 use settings::Choices;
-use watch::Watch;
+use shares::Shares;
 
 use crate::buffer::Buffer;
 use crate::counters::Counters;
-use crate::probes::started::Detached;
 use core::arch::x86_64::_rdtsc;
 use core::cell::Cell;
 use ompfuse_format::Construct;
@@ -89,25 +97,12 @@ mod special {
 /// The set that accounts have while no other has been chosen, as [`Cost::set`].
 const FIRST_SET: u8 = 1;
 
-/// Places for the shares of static loops, two at each; a power of two.
-const SHARES: usize = 64;
-
 /// Everything of one thread. What every probe needs comes first, so that it lies together.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Thread {
-    /// Clock at the last boundary.
-    last: Cell<u64>,
-    account: Cell<*const Cost>,
-    watch: Watch,
-    frame: Cell<*const Frame>,
-    /// Behind the innermost open entry of [`Thread::work`].
-    work_top: Cell<*const Work>,
-    /// See [`Thread::set_floor`].
-    floor: Cell<usize>,
-    /// The innermost call or loop, which may be over.
-    innermost: Cell<*const Called>,
-    stack: Stack,
+    charging: Charging,
+    here: Here,
     creation: Creation,
     /// What there is to be asked besides the clock ([`special`]).
     special: Cell<u8>,
@@ -124,21 +119,12 @@ pub(crate) struct Thread {
     calls_open: Cell<usize>,
     /// Of the last doacross loop.
     dimensions: Cell<u8>,
-    /// Where in which parallel region it is ([`TeamPlace::word`]).
-    team: Cell<u64>,
-    /// Clock at the end of the last synchronisation with the team: a barrier's end, or the begin of the thread's part.
-    synchronised: Cell<u64>,
+    membership: Membership,
     mutex_top: Cell<usize>,
     mutex_lost: Cell<usize>,
-    lock_top: Cell<usize>,
     /// The counters could not be read, or not all was in them: the next difference tells nothing.
     stale: Cell<bool>,
-    /// Counters are read for recorded execution units only (`lazily.rs`).
-    lazily: Cell<bool>,
-    /// Then: something was counted and not read.
-    behind: Cell<bool>,
-    /// Then: the account whose end is to be read; null: none.
-    unsettled: Cell<*const Cost>,
+    lazily: Lazily,
     pub(crate) index: u32,
     root: Frame,
     /// What task allocation has cost since the last task was handed over.
@@ -149,9 +135,8 @@ pub(crate) struct Thread {
     mutexes: [Held; MAX_MUTEXES],
     /// Where only sums are kept: what calls of MPI handed over.
     messages: [messages::Sum; messages::MAX_PLACES],
-    locks: [Lock; MAX_LOCKS],
-    /// Shares of static loops that another loop may reuse: of each place the newest, and the one before.
-    shares: [[Cell<Share>; 2]; SHARES],
+    locks: Locks,
+    pub(crate) shares: Shares,
     /// The frames that were entered, as far as there is room; and how many they are.
     entered: [Entered; REMEMBERED],
     /// Counters at the last boundary.
@@ -165,24 +150,17 @@ pub(crate) struct Thread {
     contexts: Cell<*mut Contexts>,
     /// Sums, where they are kept.
     sums: sums::Table,
-    /// Innermost detached frame, and those to be used again.
-    detached: Cell<*mut Detached>,
-    detached_free: Cell<*mut Detached>,
-    detached_lost: Cell<usize>,
-    /// How many calls go on, by functions.
-    open_calls: [Cell<u32>; PLACES],
-    /// Calls of functions that go on, outermost first.
-    calls: [Called; MAX_CALLS],
+    kept: detached::Kept,
+    calls: Calls,
     /// Next in the list of the process.
     pub(crate) next: Cell<*const Thread>,
 }
 
 zeroed! {
     Thread {
-        last, account, watch, frame, work_top, floor, innermost, stack, creation, special, most, next_node, origin, choices, depth,
-        calls_open, dimensions, team, synchronised, mutex_top, mutex_lost, lock_top, stale, lazily, behind, unsettled, pending,
-        ours, work, mutexes, messages, locks, shares, entered, last_counts, tallies, contexts, detached, detached_free,
-        detached_lost, open_calls, calls, next,
+        charging, here, creation, special, most, next_node, origin, choices, depth, calls_open, dimensions, membership, mutex_top,
+        mutex_lost, stale, lazily, pending, ours, work, mutexes, messages, locks, shares, entered, last_counts, tallies, contexts,
+        kept, calls, next,
     }
     written { index, counters, meter, buffer, root, sums }
 }
@@ -222,32 +200,29 @@ impl Thread {
         thread.count_most();
         thread.look_for_samples();
         thread.look_for_sums();
-        thread.stack.find();
+        thread.here.stack.find();
         thread.next_node.set(node + 1);
         thread.no_creation();
-        thread.team.set(TeamPlace::OUTSIDE.word());
-        thread.floor.set(usize::MAX);
+        thread.membership.team.set(TeamPlace::OUTSIDE.word());
+        thread.here.floor.set(usize::MAX);
         thread.find_innermost();
         thread.root.floor.set(usize::MAX);
-        thread.frame.set(&raw const thread.root);
+        thread.here.frame.set(&raw const thread.root);
         thread.root.work_base.set(thread.work.as_ptr());
-        thread.work_top.set(thread.work.as_ptr());
+        thread.here.work_top.set(thread.work.as_ptr());
         thread.root.before.set(&raw const thread.root.cost);
-        thread.account.set(&raw const thread.root.cost);
+        thread.charging.account.set(&raw const thread.root.cost);
         thread.turn(&raw const thread.root.cost);
-        thread.last.set(now());
+        thread.charging.last.set(now());
         thread.read_counters(|_, _| ());
-        thread.root.t0.set(thread.last.get());
-        thread.origin.set(Origin::new(index, thread.last.get()));
+        thread.root.t0.set(thread.charging.last.get());
+        thread
+            .origin
+            .set(Origin::new(index, thread.charging.last.get()));
         thread.write_node(node, Construct::Program, NO_SITE, place);
         thread.root.written.set(true);
         thread.set_quick(thread.is_plain());
         thread
-    }
-
-    /// The counters of the first event set.
-    pub(crate) fn first_counters(&self) -> &Counters {
-        &self.counters
     }
 
     /// Executes something so many times, outside of everything. The result are, per counter, the counts of what it opened, and
@@ -263,11 +238,12 @@ impl Thread {
         let (mark, node) = (self.buffer.mark(), self.new_node());
         self.charge();
         let (all, around) = (self.last_counts(), own());
-        let (begin, own_ticks) = (self.last.get(), root.ticks.get());
+        let (begin, own_ticks) = (self.charging.last.get(), root.ticks.get());
         (0..times).for_each(|_| one(node));
         self.charge();
         self.buffer.take_back(mark);
-        root.ticks.set(own_ticks + (self.last.get() - begin));
+        root.ticks
+            .set(own_ticks + (self.charging.last.get() - begin));
         let (all_after, around_after) = (self.last_counts(), own());
         let mut is_known = true;
         let result = core::array::from_fn(|at| {
@@ -331,20 +307,20 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn frame(&self) -> &Frame {
         // SAFETY: frames are left in the reverse order of entering, before their memory goes.
-        unsafe { &*self.frame.get() }
+        unsafe { &*self.here.frame.get() }
     }
 
     /// Whether the thread is outside everything.
     pub(crate) fn is_idle(&self) -> bool {
-        core::ptr::eq(self.frame.get(), &raw const self.root)
-            && core::ptr::eq(self.account.get(), &raw const self.root.cost)
-            && core::ptr::eq(self.work_top.get(), self.work.as_ptr())
+        core::ptr::eq(self.here.frame.get(), &raw const self.root)
+            && core::ptr::eq(self.charging.account.get(), &raw const self.root.cost)
+            && core::ptr::eq(self.here.work_top.get(), self.work.as_ptr())
     }
 
     /// Innermost open work entry of the current frame.
     #[inline]
     pub(crate) fn work(&self) -> Option<&Work> {
-        let top = self.work_top.get();
+        let top = self.here.work_top.get();
         if top > self.frame().work_base.get() {
             // SAFETY: between its beginning and what is open of [`Thread::work`].
             Some(unsafe { &*top.sub(1) })
@@ -404,22 +380,22 @@ impl Thread {
         self.tell_all_parts();
         self.give_up();
         // In the midst of something it goes on, finds a place to charge, and writes nothing.
-        self.frame.set(&raw const self.root);
+        self.here.frame.set(&raw const self.root);
         self.forget_calls();
         self.set_floor(usize::MAX);
-        self.account.set(&raw const self.root.cost);
+        self.charging.account.set(&raw const self.root.cost);
         self.turn(&raw const self.root.cost);
         let mut counts = self.last_counts();
         self.counters.hide_torn(&mut counts);
         let counts = &counts[..self.counters.len()];
-        self.buffer.finish(self.last.get(), counts, trim);
+        self.buffer.finish(self.charging.last.get(), counts, trim);
     }
 
     /// What a probe is timing when the thread ends (a fork, a barrier in which a task exits) gets no interval: its time is the
     /// root's, so that the thread's intervals add up.
     fn abandon(&self) {
         self.charge();
-        let (account, innermost) = (self.account.get(), self.innermost_cost());
+        let (account, innermost) = (self.charging.account.get(), self.innermost_cost());
         let root = &raw const self.root.cost;
         if !core::ptr::eq(account, innermost) && !core::ptr::eq(account, root) {
             // SAFETY: the account being charged belongs to an open probe of this thread, which outlives what is finished.
@@ -433,7 +409,7 @@ impl Thread {
     /// `trim`: its file is cut.
     pub(crate) fn finish_from_outside(&self, end: u64, trim: bool) {
         self.hand_over_counters();
-        self.watch.stop(); // it is another thread's
+        self.charging.watch.stop(); // it is another thread's
         self.begin_end();
         let end = end.max(self.last());
         self.charge();

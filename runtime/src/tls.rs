@@ -29,6 +29,9 @@ global_asm!(
     ".popsection",
 );
 
+/// The word of a thread that does not record (no space, or finished).
+pub(crate) const OFF: usize = 1;
+
 /// The word of this thread, 0 at first.
 #[inline(always)]
 pub(crate) fn get() -> usize {
@@ -99,4 +102,11 @@ pub(crate) unsafe fn word_at(offset: usize) -> u32 {
              options(nostack, preserves_flags, readonly));
     }
     value
+}
+
+/// About the stack pointer of this thread.
+#[inline(never)]
+pub(crate) fn stack_pointer() -> usize {
+    let object = 0u8;
+    core::hint::black_box(&raw const object) as usize
 }

@@ -2,7 +2,7 @@
 
 use super::groups::{Groups, Key};
 use super::parallel::{Instances, in_order};
-use super::sums::Numbers;
+use super::sums::{Numbers, length};
 use super::table::xu_numbers;
 use super::tree::{PathKind, Paths, Step, Tree};
 use super::{EventOrigin, ModuleSummary, ProcessorLimit, RegionStat, RunSummary, Summary};
@@ -268,11 +268,6 @@ fn module(module: &RunModule) -> ModuleSummary {
         coverage: Coverage::of(&module.sites),
         uncounted: (module.binary.counted.as_ref()).map_or_else(Vec::new, |c| c.refused.clone()),
     }
-}
-
-/// From begin to end, 0 if they are out of order.
-pub(super) fn length(begin: i64, end: i64) -> u64 {
-    end.checked_sub(begin).unwrap_or(0).max(0) as u64
 }
 
 /// Paths of a run's nodes, and of what happens in them.

@@ -6,8 +6,8 @@ mod instances;
 pub(super) use executions::{Executions, in_order};
 pub(super) use instances::{Instances, arounds};
 
-use super::collect::length;
 use super::growth::{Around, AroundKind};
+use super::sums::length;
 use crate::run::{NONE, Run};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;

@@ -5,6 +5,11 @@ use ompfuse_format::Construct;
 use ompfuse_format::construct::trips;
 use ompfuse_format::record::Interval;
 
+/// From begin to end, 0 if they are out of order.
+pub(super) fn length(begin: i64, end: i64) -> u64 {
+    end.checked_sub(begin).unwrap_or(0).max(0) as u64
+}
+
 /// One interval's numbers. Times are nanoseconds, or ticks while the run goes on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {

@@ -1,8 +1,9 @@
 //! From a foreign table's units to a [`Summary`].
 
-use super::collect::{length, names, origins};
+use super::collect::{names, origins};
 use super::groups::{Groups, Key};
 use super::sums::Numbers;
+use super::sums::length;
 use super::tree::Paths;
 use super::{RunSummary, Summary};
 use crate::run::{EventInfo, Health, NONE};

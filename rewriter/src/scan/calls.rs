@@ -9,6 +9,7 @@ use super::flow::leads::callee;
 use super::flow::nearby::{Nearby, Point};
 use super::flow::value::{State, Value};
 use super::ident::{Ident, Place};
+use super::names::CRITICAL_PREFIX;
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
 use crate::thunk::{returns, through};
 use iced_x86::{FlowControl, Instruction, OpKind};
@@ -32,9 +33,6 @@ const SCHEDULE_ARG: u8 = 2;
 
 /// KMPC's flag of `distribute` loops (`kmp.h`).
 const IDENT_WORK_DISTRIBUTE: u32 = 0x800;
-
-/// Prefix of the variables that gcc and clang make for named critical sections.
-pub(super) const CRITICAL_PREFIX: &str = ".gomp_critical_user_";
 
 /// Registers of the first integer arguments, by x86 number.
 const REGISTERS: [usize; 6] = [7, 6, 2, 1, 8, 9];

@@ -47,10 +47,11 @@ mod taken;
 mod traced;
 pub(crate) mod wanted;
 mod windows;
+mod wish;
 
 pub use dump::{Code, code};
 pub use error::ScanError;
-pub use wanted::{Known, Wanted, Wish};
+pub use wish::{Known, Wanted, Wish};
 
 use crate::debug::DebugFiles;
 use crate::model::Scan;

@@ -7,8 +7,8 @@ use super::functions::Functions;
 use super::image::{Image, Kind};
 use super::madvise::Madvise;
 use super::rules::Rules;
-use super::wanted::Wanted;
-use super::{calls, clobbers, restartable, taken};
+use super::wish::Wanted;
+use super::{clobbers, names, restartable, taken};
 use iced_x86::{FlowControl, Instruction, OpKind};
 use object::elf;
 use ompfuse_progress::Progress;
@@ -96,7 +96,7 @@ impl Module<'_> {
     pub(super) fn has_criticals(&self) -> bool {
         *self.criticals.get_or_init(|| {
             let mut all = self.symbols.iter().chain(&self.dynamic.symbols);
-            all.any(|s| s.defined && s.name.starts_with(calls::CRITICAL_PREFIX))
+            all.any(|s| s.defined && s.name.starts_with(names::CRITICAL_PREFIX))
         })
     }
 

@@ -1,4 +1,4 @@
-//! What functions' names tell: which never return, and which are parts of an OpenMP runtime.
+//! What names tell: which functions never return, and which are parts of an OpenMP runtime; which variables are critical sections'.
 
 /// Functions that don't return.
 const NO_RETURN: &[&str] = &[
@@ -60,6 +60,9 @@ const RUNTIME_INTERNALS: &[&str] = &[
     "ompc_",
     "simple_alloc_splay_tree_",
 ];
+
+/// Prefix of the variables that gcc and clang make for named critical sections.
+pub(super) const CRITICAL_PREFIX: &str = ".gomp_critical_user_";
 
 /// Whether a call to this symbol never comes back.
 pub(super) fn is_no_return(symbol: &str) -> bool {

@@ -1,7 +1,7 @@
 //! What the header of a thread's file says while the thread is recorded.
 
 use super::{Buffer, LOG};
-use crate::process::Schedule;
+use crate::kernel::Schedule;
 use crate::syscall;
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::record::{HEADER_LEN, THREAD_NAME};

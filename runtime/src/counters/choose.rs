@@ -3,7 +3,6 @@
 use super::group::read;
 use super::turns::Turns;
 use super::{Counters, simulated};
-use crate::modules;
 use ompfuse_format::event::{self, Event, Kind, exact, exercise};
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::refused;
@@ -83,9 +82,13 @@ impl Chosen {
     }
 }
 
-/// Finds out which of the wanted events can be counted; says why not for the others. `first`: the calling thread's
-/// counters of another set, if it has some.
-pub(crate) fn choose(wanted: &str, first: Option<&Counters>) -> (EventSet, Vec<EventStatus>) {
+/// Finds out which of the wanted events can be counted; says why not for the others. `by_code`: what the code of some module counts, a set
+/// of [`exact`]. `first`: the calling thread's counters of another set, if it has some.
+pub(crate) fn choose(
+    wanted: &str,
+    by_code: u32,
+    first: Option<&Counters>,
+) -> (EventSet, Vec<EventStatus>) {
     let (events, mut status) = choose_others(&exact::without(wanted), first);
     let mut set = EventSet {
         events,
@@ -94,7 +97,7 @@ pub(crate) fn choose(wanted: &str, first: Option<&Counters>) -> (EventSet, Vec<E
     for (number, name) in names(wanted).filter_map(|name| Some((exact::number(name)?, name))) {
         let column = match set.len() {
             MAX_COUNTERS => Err(format!("more than {MAX_COUNTERS} events in one set")),
-            _ if modules::counted() >> number & 1 == 0 => Err(format!(
+            _ if by_code >> number & 1 == 0 => Err(format!(
                 "{name} can't be counted: no module of process {} was patched to count it (--count)",
                 std::process::id()
             )),
@@ -336,7 +339,7 @@ mod tests {
 
     #[test]
     fn what_counts_is_not_called_dead() {
-        let (set, status) = choose("task-clock,instructions,branch-misses", None);
+        let (set, status) = choose("task-clock,instructions,branch-misses", 0, None);
         let Events::Perf(chosen) = set.events else {
             panic!("no simulator runs this test");
         };

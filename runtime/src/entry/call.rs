@@ -1,7 +1,7 @@
 //! A call of the program as it arrives here, and how it goes on to the original target.
 
+use super::invoke::invoke;
 use super::site::constants;
-use crate::probes::parallel::invoke;
 use crate::unwind::Caller;
 use core::ptr::addr_of;
 use ompfuse_format::abi::{FLAG_INDIRECT, MANY_ARGUMENTS, MOST_ARGUMENTS, NO_ARG, SiteDesc};

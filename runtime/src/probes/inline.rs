@@ -126,7 +126,7 @@ fn share(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &Si
         first: first as i64,
         count,
     };
-    thread.keep_share(share);
+    thread.shares.keep(share);
     share
 }
 
@@ -156,8 +156,8 @@ fn loop_construct(site: &SiteDesc) -> Construct {
 fn loop_again(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let this = entry::region(site);
     let (computed, stack) = (sibling(site, entry::constants(site).param), registers[RSP]);
-    let by_frame = || thread.share_of_frame(computed, stack, registers[RBP]);
-    match thread.share(computed, stack).or_else(by_frame) {
+    let by_frame = || thread.shares.of_frame(computed, stack, registers[RBP]);
+    match thread.shares.of(computed, stack).or_else(by_frame) {
         Some(share) => begin(thread, site, this, share),
         None => begin_unknown(thread, loop_construct(site), this),
     }
@@ -168,7 +168,10 @@ fn loop_again(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
 pub(crate) fn loop_behind(thread: &Thread, stack: u64, barrier: &SiteDesc) {
     let constants = entry::constants(barrier);
     let this = sibling(barrier, constants.param);
-    match thread.share(sibling(barrier, constants.second - 1), stack) {
+    match thread
+        .shares
+        .of(sibling(barrier, constants.second - 1), stack)
+    {
         Some(share) => {
             thread.end_all();
             let range = (share.count > 0).then_some((share.first, share.count));

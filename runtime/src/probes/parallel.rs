@@ -2,50 +2,16 @@
 //! same with teams for threads; how many of them there are, and which one this is, the runtime tells.
 
 use super::{loops, sync};
-use crate::entry::{self, Call, bound};
+use crate::entry::{self, Call, bound, invoke};
 use crate::host;
-use crate::process;
+use crate::process::current;
 use crate::thread::sums::team::TeamSums;
-use crate::thread::{Cost, Frame, Outermost, Place, Thread};
-use core::arch::global_asm;
+use crate::thread::{Cost, Forked, Frame, Outermost, Place, Region, Thread};
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use core::sync::atomic::{AtomicI64, Ordering};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::record::{IntervalHead, Step};
-
-/// A region that is forked: what its parts and its record have in common.
-#[derive(Debug)]
-pub(crate) struct Forked {
-    /// Parallel or teams.
-    construct: Construct,
-    site: u32,
-    node: u64,
-    place: Place,
-    /// The outermost region around it, and the thread of its team that forks here; `None`: it is itself outermost.
-    outermost: Option<Outermost>,
-    /// Where the encountering thread is around it ([`Thread::team_word`]).
-    around: u64,
-    /// Size of the team (number of teams), as its first member finds it.
-    pub(crate) team: AtomicI64,
-    /// Where its parts are added up.
-    pub(crate) sums: TeamSums,
-}
-
-/// What a team's threads need to know of a region of GOMP; on the stack of the encountering thread, which waits for them.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Region {
-    /// The first word of the program's argument block, where the runtime looks for the description of task reductions.
-    pub(crate) first_word: u64,
-    pub(crate) function: u64,
-    pub(crate) data: u64,
-    pub(crate) forked: Forked,
-    /// First value and increment of the loop that the threads are in from the start (combined constructs of GOMP).
-    pub(crate) in_loop: Option<(i64, i64)>,
-    /// What it is: a loop, or sections.
-    pub(crate) work: Construct,
-}
 
 impl Forked {
     /// A region begins with this call.
@@ -121,7 +87,7 @@ impl Forked {
     /// One member's part of the region: `body` in a frame of its own.
     #[inline(always)]
     fn part(&self, body: impl FnOnce(Option<&Thread>)) {
-        let Some(thread) = process::current() else {
+        let Some(thread) = current() else {
             return body(None);
         };
         let frame = self.frame();
@@ -177,19 +143,11 @@ impl Forked {
     }
 }
 
-/// A call has said how many threads it wants, and more than one.
-static IS_SIZED: AtomicBool = AtomicBool::new(false);
-
-/// Whether a team's size comes from the program's source, so that no variable decides it. By gcc; clang's compiler has a call for that.
-pub(crate) fn are_sized() -> bool {
-    IS_SIZED.load(Ordering::Relaxed)
-}
-
 /// Notes whether a call of GOMP says how many threads it wants. 1 is also what `if(0)` is compiled to.
 #[inline(always)]
 pub(super) fn note_size(call: &Call) {
     if call.arg(2) as u32 > 1 {
-        IS_SIZED.store(true, Ordering::Relaxed);
+        host::note_sized_team();
     }
 }
 
@@ -351,69 +309,3 @@ unsafe extern "C-unwind" fn kmpc_enter(
         };
     });
 }
-
-unsafe extern "C-unwind" {
-    /// Calls `function(first, second, args[0], ..., args[argc - 1])`, as one calls variadic functions without floating-point
-    /// arguments. Microtasks get the two numbers of their thread first.
-    #[link_name = "ompfuse_invoke_microtask"]
-    pub(crate) fn invoke(
-        function: u64,
-        first: u64,
-        second: u64,
-        argc: usize,
-        args: *const u64,
-    ) -> u64;
-}
-
-global_asm!(
-    ".pushsection .text",
-    ".globl ompfuse_invoke_microtask",
-    ".hidden ompfuse_invoke_microtask",
-    ".type ompfuse_invoke_microtask,@function",
-    "ompfuse_invoke_microtask:",
-    ".cfi_startproc",
-    "push rbp",
-    ".cfi_def_cfa_offset 16",
-    ".cfi_offset rbp, -16",
-    "mov rbp, rsp",
-    ".cfi_def_cfa_register rbp",
-    "mov r11, rdi", // microtask
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "mov r10, rcx", // argc
-    "mov rax, r8",  // args
-    // The arguments from the fifth on go to the stack, last one first; it stays aligned to 16.
-    "cmp r10, 4",
-    "jbe 2f",
-    "test r10, 1",
-    "jz 1f",
-    "sub rsp, 8",
-    "1:",
-    "push [rax + r10 * 8 - 8]",
-    "dec r10",
-    "cmp r10, 4",
-    "ja 1b",
-    "2:",
-    // Argument registers that are not used may hold anything, but memory behind the last argument is not read.
-    "test r10, r10",
-    "jz 3f",
-    "mov rdx, [rax]",
-    "cmp r10, 1",
-    "je 3f",
-    "mov rcx, [rax + 8]",
-    "cmp r10, 2",
-    "je 3f",
-    "mov r8, [rax + 16]",
-    "cmp r10, 3",
-    "je 3f",
-    "mov r9, [rax + 24]",
-    "3:",
-    "xor eax, eax",
-    "call r11",
-    "leave",
-    ".cfi_def_cfa rsp, 8",
-    "ret",
-    ".cfi_endproc",
-    ".size ompfuse_invoke_microtask, . - ompfuse_invoke_microtask",
-    ".popsection",
-);

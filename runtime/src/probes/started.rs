@@ -2,54 +2,26 @@
 //! the teams of a `target` region that gcc's host executes. So is the master's part of a region of GOMP as compilers before
 //! gcc 4.9 began it. Their frames can't live on a stack of ours.
 
-use super::parallel::{Forked, Region, gomp_enter, note_size};
+use super::parallel::{gomp_enter, note_size};
 use super::sync;
 use crate::entry::{self, Call, bound};
 use crate::host;
-use crate::thread::{Cost, Frame, Thread};
-use core::cell::Cell;
+use crate::thread::{Detached, Forked, Region, Thread};
 use core::sync::atomic::Ordering;
 use ompfuse_format::Construct;
 
-/// A frame that is kept between two calls.
-pub(crate) struct Detached {
-    pub(crate) frame: Frame,
-    cost: Cost,
-    t0: Cell<u64>,
-    /// The region, unless it is a task.
-    region: Option<Region>,
-    pub(crate) next: Cell<*mut Detached>,
-}
-
 impl Detached {
-    /// Keeps a task's frame.
-    pub(crate) fn new(frame: Frame) -> Detached {
-        Detached {
-            frame,
-            cost: Cost::new(),
-            t0: Cell::new(0),
-            region: None,
-            next: Cell::new(core::ptr::null_mut()),
-        }
-    }
-
     /// Keeps a region, and the frame of the first thread's part of it.
     fn of_region(region: Region) -> Detached {
         let frame = region.forked.frame_of(Construct::ImplicitTask, 0, 1);
-        Detached {
-            region: Some(region),
-            ..Detached::new(frame)
-        }
+        Detached::new(frame, Some(region))
     }
 
     /// Keeps a league that begins here, and the frame of its first team.
     fn of_teams(forked: Forked, teams: i64) -> Detached {
         forked.team.store(teams, Ordering::Relaxed);
         let frame = forked.frame_of(Construct::Team, 0, teams);
-        Detached {
-            region: Some(without_body(forked)),
-            ..Detached::new(frame)
-        }
+        Detached::new(frame, Some(without_body(forked)))
     }
 }
 

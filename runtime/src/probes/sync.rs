@@ -2,9 +2,9 @@
 
 use super::{depend, inline};
 use crate::entry::{self, Call};
-use crate::locks;
 use crate::thread::{Cost, Thread};
 use ompfuse_format::Construct;
+use ompfuse_format::record::lock::UNNAMED_CRITICAL;
 
 /// Calls the original with an account of its own; returns its result and when it began.
 #[inline(always)]
@@ -238,8 +238,8 @@ pub(crate) fn mutex_enter(thread: &Thread, call: &Call) -> u64 {
     let (result, t0) = timed(thread, &cost, || call.forward());
     let construct = construct(call);
     let lock = match call.known(0) {
-        Some(address) => locks::number(thread, address),
-        None if construct == Construct::Critical => locks::unnamed(thread),
+        Some(address) => thread.lock_number(address),
+        None if construct == Construct::Critical => thread.lock_number(UNNAMED_CRITICAL),
         None => 0,
     };
     thread.hold(construct, entry::this(call.site()), lock, t0, &cost);

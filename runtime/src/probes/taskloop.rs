@@ -6,7 +6,7 @@ use super::sync;
 use super::tasks::{self, Room};
 use crate::entry::{self, Call};
 use crate::host;
-use crate::process;
+use crate::process::current;
 use crate::thread::{Cost, Frame, Place, Thread};
 use core::cell::Cell;
 use ompfuse_format::Construct;
@@ -285,7 +285,7 @@ unsafe extern "C-unwind" fn enter(header: *mut Header) {
         unsafe { core::mem::transmute(common.function) };
     // SAFETY: with a block of its own, copied as the program asked.
     let body = || unsafe { function(block) };
-    let Some(thread) = process::current() else {
+    let Some(thread) = current() else {
         return body();
     };
     let place = Place {

@@ -6,11 +6,16 @@ pub(super) use kmpc::tag;
 pub(crate) use kmpc::{alloc, begin_if0, complete_if0, enqueue, event};
 
 use super::{depend, sync};
-use crate::entry::{self, Call, MAX_STACK_ALIGN};
-use crate::process;
+use crate::entry::{self, Call};
+use crate::process::current;
 use crate::thread::{Cost, Frame, Place, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{NO_SITE, Step};
+
+/// Largest task argument block that is copied on the stack; below the smallest usual guard distance.
+pub(crate) const MAX_STACK_BLOCK: usize = 16 << 10;
+/// Its largest alignment.
+pub(crate) const MAX_STACK_ALIGN: usize = 4096;
 
 /// What travels with a task.
 #[derive(Debug, Clone, Copy)]
@@ -308,7 +313,7 @@ unsafe extern "C-unwind" fn gomp_enter(header: *mut Header) {
         unsafe { core::mem::transmute(head.tag.function) };
     // SAFETY: with a block of its own, copied as the program asked.
     let body = || unsafe { function(block) };
-    match process::current() {
+    match current() {
         Some(thread) => run(thread, &head.tag.frame(), 0, body),
         None => body(),
     }

@@ -7,14 +7,11 @@
 
 use super::settings::settings;
 use super::threads::{NEXT_INDEX, THREADS, is_own_process, with_list};
-use super::{
-    ACTIVE, LOST, PREPARED, PROCESS, Process, THREADS_LOST, TLS_OFF, clock, complain, create, here,
-    measure, told,
-};
-use crate::probes::parallel;
+use super::{ACTIVE, LOST, PREPARED, PROCESS, Process, THREADS_LOST, clock, measure, told};
+use crate::files::{complain, create};
 use crate::thread::{Thread, now};
 use crate::undisturbed::uncancelled;
-use crate::{syscall, tls};
+use crate::{host, kernel, syscall, tls};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use ompfuse_format::run::ProcessEnd;
@@ -70,7 +67,7 @@ fn note_schedules() {
         while !head.is_null() {
             // SAFETY: listed threads are alive.
             let thread = unsafe { &*head };
-            let told = || measure::schedule(thread.buffer.tid());
+            let told = || kernel::schedule(thread.buffer.tid());
             thread.buffer.end_schedule(told);
             head = thread.next.get();
         }
@@ -148,7 +145,7 @@ fn finish_if_idle(own: &Thread, exiting: u64) -> bool {
 fn own<'a>() -> Option<&'a Thread> {
     let word = tls::get();
     // SAFETY: set by begin_thread, and reset before the memory goes.
-    let own = (word > TLS_OFF).then(|| unsafe { &*(word as *const Thread) });
+    let own = (word > tls::OFF).then(|| unsafe { &*(word as *const Thread) });
     own.filter(|thread| !thread.is_gone())
 }
 
@@ -175,10 +172,10 @@ fn end() {
     let own = own();
     if let Some(thread) = own.filter(|own| !finish_if_idle(own, exiting)) {
         thread.wake();
-        thread.recover(here());
+        thread.recover(tls::stack_pointer());
         thread.finish();
     }
-    tls::set(TLS_OFF);
+    tls::set(tls::OFF);
     let handlers = told(&COMPLETED).map(|completed| [completed, begun]);
     let end = totals(close_idle(exiting, !is_written), handlers);
     let is_written = write(process, &end);
@@ -237,7 +234,7 @@ fn close_idle(exiting: u64, trim: bool) -> u64 {
 
 /// Processors that the threads may run on, all of them together. `None`: not every thread is still there.
 fn bound() -> Option<u32> {
-    let mut all = measure::Mask::default();
+    let mut all = kernel::Mask::default();
     let mut known = 0;
     with_list(|| {
         let mut head = THREADS.load(Ordering::Relaxed).cast_const();
@@ -268,10 +265,10 @@ fn totals(lost: u64, handlers: Option<[u64; 2]>) -> ProcessEnd {
         stopped: what
             .map(|what| format!("{what} did not fit (disk full, a limit, or out of reach)")),
         switches: measure::switched(),
-        cpu_ns: measure::cpu_ns(),
-        peak_bytes: measure::peak_bytes(),
+        cpu_ns: kernel::cpu_ns(),
+        peak_bytes: kernel::peak_bytes(),
         bound: bound(),
-        sized_teams: parallel::are_sized(),
+        sized_teams: host::are_teams_sized(),
         prepared: told(&PREPARED),
         exiting: told(&EXITING),
         handlers,

@@ -7,7 +7,7 @@
 //! debuggers, under a name of its own (since 2.34). Whether it is what we think a key tells that is made as usual. Where it
 //! isn't, that one stays ours.
 
-use crate::host;
+use crate::libraries;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::pthread_key_t as Key;
@@ -49,7 +49,7 @@ pub(super) fn make(destructor: Destructor) -> Option<Key> {
 
 /// glibc's table, if this key is in it as expected.
 fn table(first: Key, destructor: Destructor) -> Option<&'static [Entry; KEYS]> {
-    let address = host::variable(c"__pthread_keys", size_of::<[Entry; KEYS]>())?;
+    let address = libraries::variable(c"__pthread_keys", size_of::<[Entry; KEYS]>())?;
     // SAFETY: a variable of the C library of this size, which it changes by atomic instructions.
     let table = unsafe { &*(address as *const [Entry; KEYS]) };
     let entry = table.get(first as usize)?;

@@ -1,10 +1,9 @@
 //! Event sets besides the first: what can be counted of one is found out by the first thread that comes to it.
 
-use super::{PROCESS, TLS_OFF};
+use super::PROCESS;
 use crate::counters::{self, Counters, EventSet};
-use crate::thread::Thread;
 use crate::undisturbed::undisturbed;
-use crate::{control, syscall, tls};
+use crate::{control, modules, syscall, tls};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use ompfuse_format::control::MAX_SETS;
@@ -72,16 +71,16 @@ pub(super) fn after_fork() {
     }
 }
 
-/// Opens an event set for the calling thread, which records. `None`: nothing is known of it, or not yet.
+/// Opens an event set for the calling thread, which records. `first`: its counters of the first set. `None`: nothing is known of it, or
+/// not yet.
 #[cold]
-pub(crate) fn open_set(set: usize) -> Option<Counters> {
+pub(crate) fn open_set(set: usize, first: &Counters) -> Option<Counters> {
     // What follows allocates, and so may run probes of a patched allocator.
     let word = tls::get();
-    tls::set(TLS_OFF);
+    tls::set(tls::OFF);
     // SAFETY: errno is this thread's own variable.
     let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: set by begin_thread, and reset before the memory goes.
-    let first = (word > TLS_OFF).then(|| unsafe { &*(word as *const Thread) }.first_counters());
+    let first = Some(first);
     let open = || further_set(set, first).map(|set| Counters::open(&set.chosen, first));
     let counters = undisturbed(open);
     // SAFETY: as above.
@@ -115,7 +114,7 @@ fn further_set(set: usize, first: Option<&Counters>) -> Option<&'static FurtherS
     if claimed.swap(true, Ordering::AcqRel) {
         return await_set(known);
     }
-    let (chosen, events) = counters::choose(&wanted, first);
+    let (chosen, events) = counters::choose(&wanted, modules::counted(), first);
     let status = run::EventSet {
         set: set as u32,
         events,

@@ -1,6 +1,6 @@
 //! What the environment asks for.
 
-use super::{complain, standard_error};
+use crate::files::{complain, standard_error};
 use ompfuse_format::record::context::DEFAULT_DEPTH;
 use ompfuse_format::run;
 use std::path::PathBuf;
@@ -10,35 +10,35 @@ use std::sync::OnceLock;
 const MAX_ENV: usize = 4096;
 
 /// What the environment asks for, as it is when the library is loaded: the program may change it later.
-pub(super) struct Settings {
+pub(crate) struct Settings {
     /// Folder of the run; absolute.
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// The event sets; at least one.
-    pub(super) events: Vec<String>,
+    pub(crate) events: Vec<String>,
     /// The events that are counted per parallel region and thread.
-    pub(super) of_regions: String,
+    pub(crate) of_regions: String,
     /// Nobody has named the event sets: what needs a system call is counted per region too.
-    pub(super) is_cheap: bool,
+    pub(crate) is_cheap: bool,
     /// After how many instances of a region the next event set comes; 0: never.
-    pub(super) rotate: u32,
+    pub(crate) rotate: u32,
     /// File that a signal reloads.
-    pub(super) control: Option<String>,
+    pub(crate) control: Option<String>,
     /// One in so many is recorded; 0: all.
-    pub(super) one_in: u32,
+    pub(crate) one_in: u32,
     /// Percentage of a region's time that its probes may cost; 0: any.
-    pub(super) share: u32,
+    pub(crate) share: u32,
     /// What is shorter than so many nanoseconds is only counted.
-    pub(super) min_ns: Option<u64>,
+    pub(crate) min_ns: Option<u64>,
     /// Most return addresses of a calling context; 0: none are recorded.
-    pub(super) context_depth: u32,
+    pub(crate) context_depth: u32,
     /// Sums are kept ([`run::ENV_SUMS`]); 0: none are.
-    pub(super) sums: u32,
+    pub(crate) sums: u32,
     /// A command waits for the program, and says what was lost.
-    pub(super) is_heard: bool,
+    pub(crate) is_heard: bool,
 }
 
 /// What the environment asks for; `None`: nothing.
-pub(super) fn settings() -> Option<&'static Settings> {
+pub(crate) fn settings() -> Option<&'static Settings> {
     static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
     let number = |name| environment(name).and_then(|n| n.parse().ok()).unwrap_or(0);
     let read = || {

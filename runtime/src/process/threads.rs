@@ -1,11 +1,12 @@
 //! The threads that record: their first probe and their end.
 
-use super::{ACTIVE, LOST, PROCESS, THREADS_LOST, TLS_OFF, create, end, orphan};
+use super::{ACTIVE, LOST, PROCESS, THREADS_LOST, end, orphan};
 use crate::buffer::Buffer;
 use crate::counters::Counters;
+use crate::files::create;
 use crate::thread::{Thread, now, state};
 use crate::undisturbed::{undisturbed, uninterrupted};
-use crate::{heap, syscall, tls};
+use crate::{heap, kernel, syscall, tls};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use ompfuse_format::record::{self, MAX_COUNTERS, ThreadHeader};
@@ -42,7 +43,7 @@ pub(crate) fn current<'a>() -> Option<&'a Thread> {
 #[inline(always)]
 pub(crate) fn known<'a>() -> Option<&'a Thread> {
     let word = tls::get();
-    if word <= TLS_OFF {
+    if word <= tls::OFF {
         return None;
     }
     // SAFETY: set by begin_thread, and reset before the memory goes.
@@ -53,7 +54,7 @@ pub(crate) fn known<'a>() -> Option<&'a Thread> {
 /// Whether this thread, which does not record, may begin to.
 #[inline(always)]
 pub(crate) fn may_begin() -> bool {
-    tls::get() != TLS_OFF && ACTIVE.load(Ordering::Relaxed)
+    tls::get() != tls::OFF && ACTIVE.load(Ordering::Relaxed)
 }
 
 /// Whether this is the process that records, and no child of it that was made by a system call of the program's own.
@@ -73,13 +74,13 @@ fn begin_thread<'a>() -> Option<&'a Thread> {
 fn begin<'a>() -> Option<&'a Thread> {
     let begun = now();
     let before = tls::get();
-    tls::set(TLS_OFF); // what follows may allocate, and so run probes of a patched allocator
+    tls::set(tls::OFF); // what follows may allocate, and so run probes of a patched allocator
     // SAFETY: errno is this thread's own variable.
     let errno = unsafe { *libc::__errno_location() };
     let thread = if is_own_process() {
         end::be_told();
         new_thread(begun).inspect(|thread| {
-            if before > TLS_OFF {
+            if before > tls::OFF {
                 // SAFETY: this thread's own, whose records were closed when the program began to exit; never freed.
                 thread.follow(unsafe { &*(before as *const Thread) });
             }
@@ -147,7 +148,7 @@ fn new_thread<'a>(begun: u64) -> Option<&'a Thread> {
         queued_start: 0,
         ran_start: 0,
     };
-    let schedule = super::schedule(header.tid);
+    let schedule = kernel::schedule(header.tid);
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let Some(buffer) = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header) else {
         // It is empty, which would be damaged to who reads it.
@@ -169,13 +170,6 @@ fn new_thread<'a>(begun: u64) -> Option<&'a Thread> {
     Some(thread)
 }
 
-/// About the stack pointer.
-#[inline(never)]
-pub(crate) fn here() -> usize {
-    let object = 0u8;
-    core::hint::black_box(&raw const object) as usize
-}
-
 pub(super) fn with_list(change: impl FnOnce()) {
     // A signal handler that ends the process would wait for the lock that its own thread has.
     uninterrupted(|| {
@@ -192,7 +186,7 @@ pub(super) fn with_list(change: impl FnOnce()) {
 
 /// Notes another thread's name, which it may have got at any time.
 pub(super) fn name(thread: &Thread) {
-    if let Some(name) = super::measure::name(thread.buffer.tid()) {
+    if let Some(name) = kernel::name(thread.buffer.tid()) {
         thread.buffer.set_name(name);
     }
 }
@@ -207,10 +201,10 @@ pub(super) unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     // SAFETY: set by new_thread for this thread, and not released yet.
     let thread = unsafe { &*memory };
     if thread.wake() {
-        thread.recover(here());
+        thread.recover(tls::stack_pointer());
         thread.finish();
         thread.unwatch();
-        if let Some(name) = super::measure::own_name() {
+        if let Some(name) = kernel::own_name() {
             thread.buffer.set_name(name);
         }
         thread.buffer.set_completed(now());

@@ -1,13 +1,26 @@
 //! Boundaries: the account that was charged gets what has passed, another one is charged from then on.
 
+use super::watch::Watch;
 use super::{Choice, Cost, FIRST_SET, Thread, now};
+use core::cell::Cell;
 use ompfuse_format::record::{MAX_COUNTERS, NOT_COUNTED};
+use zerocopy::FromZeros;
+
+/// What is charged, and since when.
+#[derive(Debug, FromZeros)]
+#[repr(C)]
+pub(super) struct Charging {
+    /// Clock at the last boundary.
+    pub(super) last: Cell<u64>,
+    pub(super) account: Cell<*const Cost>,
+    pub(super) watch: Watch,
+}
 
 impl Thread {
     /// Clock at the last boundary, in ticks.
     #[inline(always)]
     pub(crate) fn last(&self) -> u64 {
-        self.last.get()
+        self.charging.last.get()
     }
 
     /// Counter values at the last boundary.
@@ -43,11 +56,11 @@ impl Thread {
     fn charge_ticks(&self) -> &Cost {
         let now = now();
         // SAFETY: the current account belongs to an open frame, work entry or probe of this thread, which outlives it.
-        let account = unsafe { &*self.account.get() };
-        let passed = now.saturating_sub(self.last.get());
+        let account = unsafe { &*self.charging.account.get() };
+        let passed = now.saturating_sub(self.charging.last.get());
         account.ticks.set(account.ticks.get() + passed);
-        self.last.set(self.last.get() + passed);
-        if self.watch.has_changed() {
+        self.charging.last.set(self.charging.last.get() + passed);
+        if self.charging.watch.has_changed() {
             self.was_disturbed(account);
         }
         account
@@ -76,7 +89,7 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn switch(&self, to: *const Cost) -> *const Cost {
         let account = self.charge_ticks();
-        self.account.set(to);
+        self.charging.account.set(to);
         // SAFETY: as in `charge_ticks`.
         let next = unsafe { &*to };
         if self.has_sets() {
@@ -97,7 +110,7 @@ impl Thread {
     /// Returns the former one.
     #[inline(always)]
     pub(crate) fn turn(&self, to: *const Cost) -> *const Cost {
-        let before = self.account.replace(to);
+        let before = self.charging.account.replace(to);
         // SAFETY: as in `charge_ticks`.
         let account = unsafe { &*to };
         if !self.has_sets() {
@@ -112,7 +125,7 @@ impl Thread {
     /// `is_unit`: of an execution unit.
     #[inline(always)]
     pub(super) fn begin_account(&self, account: &Cost, choice: Choice, is_unit: bool) {
-        self.account.set(account);
+        self.charging.account.set(account);
         if !self.has_sets() {
             account.set.set(FIRST_SET);
         } else {
@@ -160,6 +173,6 @@ impl Thread {
     /// The account that is being charged.
     #[inline(always)]
     pub(crate) fn account(&self) -> *const Cost {
-        self.account.get()
+        self.charging.account.get()
     }
 }

@@ -14,9 +14,9 @@ use ompfuse_format::record::Step;
 use zerocopy::FromZeros;
 
 /// Calls that go on at once on a thread; deeper ones are not recorded.
-pub(super) const MAX_CALLS: usize = 1 << 13;
+const MAX_CALLS: usize = 1 << 13;
 /// Places for how many calls of a function go on; a power of two. Functions may share one.
-pub(super) const PLACES: usize = 256;
+const PLACES: usize = 256;
 
 /// Added to the address of a return address of a call that lasts until the construct ends to whose end its last jump leads. No other
 /// call has such an address.
@@ -35,15 +35,24 @@ pub(super) struct Called {
     probe: Cell<*const SiteDesc>,
 }
 
+/// Those of a thread that go on.
+#[derive(Debug, FromZeros)]
+pub(super) struct Calls {
+    /// How many, by functions.
+    open_of: [Cell<u32>; PLACES],
+    /// Outermost first; [`Thread::calls_open`] of them.
+    all: [Called; MAX_CALLS],
+}
+
 /// Offsets in bytes of what counts an iteration of the innermost loop, for the thunk.
 pub(crate) mod offsets {
     use super::{Called, Thread};
     use core::mem::offset_of;
 
     /// In a thread: see [`Thread::set_floor`].
-    pub(crate) const FLOOR: usize = offset_of!(Thread, floor);
+    pub(crate) const FLOOR: usize = offset_of!(Thread, here.floor);
     /// In a thread: a pointer to the innermost call or loop.
-    pub(crate) const INNERMOST: usize = offset_of!(Thread, innermost);
+    pub(crate) const INNERMOST: usize = offset_of!(Thread, here.innermost);
     /// In that: the probe of its iterations.
     pub(crate) const PROBE: usize = offset_of!(Called, probe);
     /// In that: its stack pointer.
@@ -69,7 +78,7 @@ impl Thread {
     #[inline(always)]
     fn enter_code(&self, construct: Construct, site: u32, at: usize, probe: *const SiteDesc) {
         let depth = self.calls_open.get();
-        let Some(called) = self.calls.get(depth) else {
+        let Some(called) = self.calls.all.get(depth) else {
             return self.buffer.lose();
         };
         self.charge();
@@ -83,7 +92,7 @@ impl Thread {
         called.at.set(at);
         called.iterations.set(1);
         called.probe.set(probe);
-        self.innermost.set(called);
+        self.here.innermost.set(called);
         let frame = &called.frame;
         // One call of a function is in another: the time of the outer one has that of this one.
         frame.tid.set(i64::from(is_inner));
@@ -113,7 +122,7 @@ impl Thread {
     /// The execution of a loop that goes on at this stack pointer. Calls and loops that began at higher ones are around it.
     #[inline(always)]
     fn find_loop(&self, site: u32, at: usize) -> Option<&Called> {
-        let open = self.calls.get(..self.calls_open.get())?;
+        let open = self.calls.all.get(..self.calls_open.get())?;
         let own = open.iter().rev().take_while(|c| c.at.get() <= at);
         let mut own = own.filter(|c| c.at.get() == at && c.frame.site == site);
         own.find(|c| c.frame.construct == Construct::NaturalLoop)
@@ -123,12 +132,12 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn leave_function(&self, site: u32, at: usize) {
         let innermost = self.calls_open.get().checked_sub(1);
-        let innermost = innermost.and_then(|n| self.calls.get(n));
+        let innermost = innermost.and_then(|n| self.calls.all.get(n));
         let is_it = |c: &&Called| c.at.get() == at && c.frame.site == site;
         let Some(called) = innermost.filter(is_it).or_else(|| self.find_call(site, at)) else {
             return; // it was entered before anything was recorded
         };
-        let is_innermost = core::ptr::eq(self.frame.get(), &raw const called.frame);
+        let is_innermost = core::ptr::eq(self.here.frame.get(), &raw const called.frame);
         if !is_innermost && self.leave_beneath(called) {
             return;
         }
@@ -183,7 +192,7 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn leave_behind(&self, at: usize) {
         let innermost = self.calls_open.get().checked_sub(1);
-        let innermost = innermost.and_then(|n| self.calls.get(n));
+        let innermost = innermost.and_then(|n| self.calls.all.get(n));
         if let Some(called) = innermost.filter(|c| c.at.get() == at + BEHIND) {
             self.leave_code(called);
         }
@@ -192,7 +201,7 @@ impl Thread {
     #[inline(always)]
     fn leave_code(&self, called: &Called) {
         self.charge();
-        if !core::ptr::eq(self.frame.get(), &raw const called.frame) {
+        if !core::ptr::eq(self.here.frame.get(), &raw const called.frame) {
             self.return_to_call(called);
         }
         self.end_call(called);
@@ -203,7 +212,7 @@ impl Thread {
     #[cold]
     #[inline(never)]
     fn find_call(&self, site: u32, at: usize) -> Option<&Called> {
-        let open = self.calls.get(..self.calls_open.get())?;
+        let open = self.calls.all.get(..self.calls_open.get())?;
         let mut open = open.iter().rev();
         open.find(|c| c.at.get() == at && c.frame.site == site)
     }
@@ -224,8 +233,8 @@ impl Thread {
             self.drain_held(frame);
         }
         self.write_call(called);
-        self.frame.set(frame.up.get());
-        self.work_top.set(frame.work_base.get());
+        self.here.frame.set(frame.up.get());
+        self.here.work_top.set(frame.work_base.get());
         self.set_floor(frame.floor.get());
         self.forget_call(called);
     }
@@ -250,7 +259,7 @@ impl Thread {
     fn forget_call(&self, called: &Called) {
         let counted = self.open_of(called.frame.site);
         counted.set(counted.get().saturating_sub(1));
-        let first = self.calls.as_ptr() as usize;
+        let first = self.calls.all.as_ptr() as usize;
         let number = (core::ptr::from_ref(called) as usize - first) / size_of::<Called>();
         self.calls_open.set(number);
         called.probe.set(core::ptr::null());
@@ -261,8 +270,8 @@ impl Thread {
     #[inline(always)]
     pub(super) fn find_innermost(&self) {
         let number = self.calls_open.get().saturating_sub(1);
-        let innermost = self.calls.as_ptr().wrapping_add(number);
-        self.innermost.set(innermost);
+        let innermost = self.calls.all.as_ptr().wrapping_add(number);
+        self.here.innermost.set(innermost);
     }
 
     /// The call is left with mutexes that were entered in it. Any register of the program may be live.
@@ -284,8 +293,8 @@ impl Thread {
     /// The call whose frame this is, if it is one's. The frame itself need not be there any more.
     #[inline(always)]
     pub(super) fn call_of(&self, frame: *const Frame) -> Option<&Called> {
-        let offset = (frame as usize).wrapping_sub(self.calls.as_ptr() as usize);
-        match offset < size_of_val(&self.calls) {
+        let offset = (frame as usize).wrapping_sub(self.calls.all.as_ptr() as usize);
+        match offset < size_of_val(&self.calls.all) {
             // SAFETY: only frames of this array lie in it; they are its entries' first fields.
             true => Some(unsafe { &*frame.cast::<Called>() }),
             false => None,
@@ -296,22 +305,22 @@ impl Thread {
     pub(super) fn forget_calls(&self) {
         self.calls_open.set(0);
         self.find_innermost();
-        // SAFETY: an entry of `self.calls`, which is initialised from the beginning.
-        unsafe { &*self.innermost.get() }
+        // SAFETY: an entry of `Calls::all`, which is initialised from the beginning.
+        unsafe { &*self.here.innermost.get() }
             .probe
             .set(core::ptr::null());
-        self.open_calls.iter().for_each(|open| open.set(0));
+        self.calls.open_of.iter().for_each(|open| open.set(0));
     }
 
     #[inline(always)]
     fn open_of(&self, site: u32) -> &Cell<u32> {
-        &self.open_calls[site as usize % PLACES]
+        &self.calls.open_of[site as usize % PLACES]
     }
 
     /// Whether a call of the function goes on.
     #[inline(never)]
     fn is_called(&self, site: u32) -> bool {
-        let open = self.calls.get(..self.calls_open.get());
+        let open = self.calls.all.get(..self.calls_open.get());
         let mut open = open.into_iter().flatten().rev();
         open.any(|c| c.frame.site == site)
     }

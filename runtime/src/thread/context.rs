@@ -110,7 +110,7 @@ impl Thread {
             return 0;
         };
         let depth = DEPTH.load(Ordering::Relaxed) as usize;
-        let stack = self.stack.bounds();
+        let stack = self.here.stack.bounds();
         // The interpreter frees the states of other threads while these go on.
         let frames = match self.buffer.is_main() {
             true => python::frames(stack, caller.sp),

@@ -24,7 +24,7 @@ impl Thread {
     pub(crate) fn begin_creation(&self, sp: usize) {
         self.switch(&raw const self.pending);
         self.creation.at.set(sp);
-        self.creation.t0.set(self.last.get());
+        self.creation.t0.set(self.charging.last.get());
     }
 
     /// Nothing is being created: initially.
@@ -51,8 +51,8 @@ impl Thread {
     /// There will be no second step, or not as usual: what passed since the last boundary is the program's own time.
     pub(super) fn interrupt_creation(&self) {
         self.no_creation();
-        if core::ptr::eq(self.account.get(), &raw const self.pending) {
-            self.account.set(self.innermost_cost());
+        if core::ptr::eq(self.charging.account.get(), &raw const self.pending) {
+            self.charging.account.set(self.innermost_cost());
         }
     }
 
@@ -61,12 +61,12 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn go_on_with_creation(&self, sp: usize) -> Option<u64> {
         let is_creating = self.creation.at.get().wrapping_sub(sp) <= ARGUMENTS
-            && core::ptr::eq(self.account.get(), &raw const self.pending);
+            && core::ptr::eq(self.charging.account.get(), &raw const self.pending);
         if !is_creating {
             return None;
         }
         self.no_creation();
-        self.account.set(self.innermost_cost());
+        self.charging.account.set(self.innermost_cost());
         Some(self.creation.t0.get())
     }
 }

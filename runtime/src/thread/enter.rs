@@ -1,8 +1,7 @@
-//! Entering and leaving task regions, and those that are kept between two calls.
+//! Entering and leaving task regions.
 
 use super::{Choice, Frame, Thread, special};
-use crate::probes::started::Detached;
-use crate::{host, syscall};
+use crate::host;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{IntervalHead, Step, TeamPlace};
 
@@ -39,29 +38,29 @@ impl Thread {
             Construct::Team => TeamPlace::IN_TEAMS,
             _ => TeamPlace::IN_PARALLEL,
         };
-        self.team.set(place.word() | inside);
-        self.synchronised.set(self.last.get());
+        self.membership.team.set(place.word() | inside);
+        self.membership.synchronised.set(self.charging.last.get());
     }
 
     /// A barrier ends, at which the thread has waited so many ticks: whether it has done next to nothing else since the last one,
     /// neither before nor by executing tasks meanwhile.
     #[inline(always)]
     pub(crate) fn was_idle(&self, waited: u64) -> bool {
-        let now = self.last.get();
-        let since = now.saturating_sub(self.synchronised.replace(now));
+        let now = self.charging.last.get();
+        let since = now.saturating_sub(self.membership.synchronised.replace(now));
         since.saturating_sub(waited).saturating_mul(IDLE) <= waited
     }
 
     /// Where in which parallel region the thread is ([`TeamPlace::word`]); who forks a region keeps it until the join.
     #[inline(always)]
     pub(crate) fn team_word(&self) -> u64 {
-        self.team.get()
+        self.membership.team.get()
     }
 
     /// Is again where it was.
     #[inline(always)]
     pub(crate) fn be_back_in_team(&self, word: u64) {
-        self.team.set(word);
+        self.membership.team.set(word);
     }
 
     #[inline(always)]
@@ -88,9 +87,9 @@ impl Thread {
         frame.before.set(self.account());
         let is_unit = frame.construct.is_xu();
         self.begin_account(&frame.cost, frame.choice.get(), is_unit);
-        frame.t0.set(self.last.get());
-        frame.up.set(self.frame.replace(frame));
-        frame.work_base.set(self.work_top.get());
+        frame.t0.set(self.charging.last.get());
+        frame.up.set(self.here.frame.replace(frame));
+        frame.work_base.set(self.here.work_top.get());
         frame.mutex_base.set(self.mutex_top.get());
     }
 
@@ -103,7 +102,7 @@ impl Thread {
     /// As [`Thread::leave`], of which it is known whether it is a thread's part of a region. Compiled into each caller.
     #[inline(always)]
     pub(crate) fn leave_as(&self, frame: &Frame, extent: u64, is_part: bool) {
-        if !core::ptr::eq(self.frame.get(), frame) {
+        if !core::ptr::eq(self.here.frame.get(), frame) {
             if self.is_gone() {
                 return; // forked away in between, or finished
             }
@@ -115,10 +114,10 @@ impl Thread {
         }
         if self.is_gone() {
             // Nothing is written, but the frame's memory goes.
-            self.work_top.set(frame.work_base.get());
+            self.here.work_top.set(frame.work_base.get());
             self.mutex_top.set(frame.mutex_base.get());
-            self.frame.set(frame.up.get());
-            self.account.set(frame.before.get());
+            self.here.frame.set(frame.up.get());
+            self.charging.account.set(frame.before.get());
             self.set_floor(frame.floor.get());
             return;
         }
@@ -134,7 +133,7 @@ impl Thread {
         if !self.write_plain(&self.interval_of_frame(frame, extent, is_part), None) {
             self.write_frame(frame, extent);
         }
-        self.frame.set(frame.up.get());
+        self.here.frame.set(frame.up.get());
         self.set_floor(frame.floor.get());
         self.turn(frame.before.get());
     }
@@ -194,57 +193,9 @@ impl Thread {
             index,
             extent,
             t0: frame.t0.get(),
-            t1: self.last.get(),
+            t1: self.charging.last.get(),
             own_ticks: frame.cost.ticks.get(),
             disturbed: frame.cost.disturbed.get(),
         }
     }
-
-    /// Keeps a frame whose body the program runs between two calls. `None` without memory for it.
-    pub(crate) fn detach(&self, detached: Detached) -> Option<&Detached> {
-        let mut at = self.detached_free.get();
-        if at.is_null() {
-            at = new_detached();
-            if at.is_null() {
-                self.detached_lost.set(self.detached_lost.get() + 1);
-                return None;
-            }
-        } else {
-            // SAFETY: on the free list, so initialised and used by nobody.
-            self.detached_free.set(unsafe { (*at).next.get() });
-        }
-        // SAFETY: room for one, from the free list or fresh pages; the list keeps it until `reattach`.
-        let kept = unsafe {
-            at.write(detached);
-            &*at
-        };
-        kept.next.set(self.detached.replace(at));
-        Some(kept)
-    }
-
-    /// The innermost detached frame, if it is of this construct and still the current task region.
-    pub(crate) fn detached(&self, construct: Construct) -> Option<&Detached> {
-        if self.detached_lost.get() > 0 {
-            self.detached_lost.set(self.detached_lost.get() - 1);
-            return None;
-        }
-        // SAFETY: on the list of detached frames, hence alive.
-        let detached = unsafe { self.detached.get().as_ref()? };
-        let current = core::ptr::eq(self.frame.get(), &raw const detached.frame);
-        (current && detached.frame.construct == construct).then_some(detached)
-    }
-
-    /// Gives up the innermost detached frame, which has been left.
-    pub(crate) fn reattach(&self, detached: &Detached) {
-        let at = self.detached.get();
-        self.detached.set(detached.next.get());
-        detached.next.set(self.detached_free.replace(at));
-    }
-}
-
-/// Memory for one more frame that is kept; null if there is none.
-#[cold]
-#[inline(never)]
-fn new_detached() -> *mut Detached {
-    syscall::map_memory(size_of::<Detached>()).map_or(core::ptr::null_mut(), <*mut u8>::cast)
 }

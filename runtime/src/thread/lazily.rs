@@ -5,24 +5,37 @@
 //! counters are read at its begin, and at its end only if it wasn't.
 
 use super::{Cost, Thread, sample};
+use core::cell::Cell;
+use zerocopy::FromZeros;
+
+/// Whether that is so on a thread, and what was put off.
+#[derive(Debug, FromZeros)]
+#[repr(C)]
+pub(super) struct Lazily {
+    is_on: Cell<bool>,
+    /// Something was counted and not read.
+    pub(super) behind: Cell<bool>,
+    /// The account whose end is to be read; null: none.
+    unsettled: Cell<*const Cost>,
+}
 
 impl Thread {
     /// Whether counters are read for recorded execution units only.
     #[inline(always)]
     pub(super) fn reads_for_units(&self) -> bool {
-        self.lazily.get()
+        self.lazily.is_on.get()
     }
 
     /// Finds out whether that is so with the set that is counted.
     pub(super) fn decide_on_reading(&self) {
-        let was_so = self.lazily.get();
+        let was_so = self.lazily.is_on.get();
         let counters = self.choices.counters();
         let is_so = sample::is_on() && counters.len() > 0 && counters.needs_calls();
-        self.lazily.set(is_so);
+        self.lazily.is_on.set(is_so);
         if is_so && !was_so {
             self.buffer.set_reads_for_units();
             // What the account that is charged has counted so far stays nobody's, as all that will come.
-            self.behind.set(true);
+            self.lazily.behind.set(true);
         }
     }
 
@@ -33,9 +46,9 @@ impl Thread {
             account.forget();
         }
         if !account.is_wanted.get() {
-            return self.behind.set(true);
+            return self.lazily.behind.set(true);
         }
-        self.unsettled.set(account);
+        self.lazily.unsettled.set(account);
         if !sample::may_turn_out_short(account.ticks.get()) {
             self.settle();
         }
@@ -44,10 +57,11 @@ impl Thread {
     /// Reads for the account that was charged last, if that was put off.
     pub(super) fn settle(&self) {
         // SAFETY: set in the same probe, which the account outlives.
-        let Some(account) = (unsafe { self.unsettled.replace(core::ptr::null()).as_ref() }) else {
+        let Some(account) = (unsafe { self.lazily.unsettled.replace(core::ptr::null()).as_ref() })
+        else {
             return;
         };
-        if self.behind.replace(false) {
+        if self.lazily.behind.replace(false) {
             // What was counted before it became current would be in its counts.
             self.read_counters(|at, delta| self.buffer.unattribute(at, delta));
             return account.forget();
@@ -61,17 +75,17 @@ impl Thread {
 
     /// What was charged last turns out not to be on record: nothing is read for it.
     pub(super) fn give_up_reading(&self, account: &Cost) {
-        if core::ptr::eq(self.unsettled.get(), account) {
-            self.unsettled.set(core::ptr::null());
-            self.behind.set(true);
+        if core::ptr::eq(self.lazily.unsettled.get(), account) {
+            self.lazily.unsettled.set(core::ptr::null());
+            self.lazily.behind.set(true);
         }
         self.unattribute(account);
     }
 
     /// The account that was charged last may be gone.
     pub(super) fn forget_reading(&self) {
-        if !self.unsettled.replace(core::ptr::null()).is_null() {
-            self.behind.set(true);
+        if !self.lazily.unsettled.replace(core::ptr::null()).is_null() {
+            self.lazily.behind.set(true);
         }
     }
 
@@ -85,7 +99,7 @@ impl Thread {
 
     /// A wanted account is current from now on: what was counted until now, and not read, is nobody's.
     pub(super) fn catch_up(&self) {
-        if self.behind.replace(false) {
+        if self.lazily.behind.replace(false) {
             self.read_counters(|at, delta| self.buffer.unattribute(at, delta));
         }
     }

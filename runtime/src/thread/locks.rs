@@ -9,16 +9,23 @@ use ompfuse_format::Construct;
 use zerocopy::FromZeros;
 
 /// Locks held at once by a thread of which we know since when; the oldest gives way.
-pub(crate) const MAX_LOCKS: usize = 32;
+const MAX_LOCKS: usize = 32;
 
 /// Who took a lock last, by the lock's address: a lock that another thread took in between was not held until now.
 /// Two locks may share a place, then the time that one was held is not told.
 static OWNERS: [AtomicU64; OWNER_PLACES] = [const { AtomicU64::new(0) }; OWNER_PLACES];
 const OWNER_PLACES: usize = 1024;
 
+/// The locks that a thread holds, the oldest first.
+#[derive(Debug, FromZeros)]
+pub(super) struct Locks {
+    top: Cell<usize>,
+    held: [Lock; MAX_LOCKS],
+}
+
 /// A lock that is held.
 #[derive(Debug, FromZeros)]
-pub(super) struct Lock {
+struct Lock {
     lock: Cell<u64>,
     /// [`crate::locks`]
     number: Cell<u32>,
@@ -41,6 +48,12 @@ fn place(lock: u64) -> &'static AtomicU64 {
 }
 
 impl Thread {
+    /// The number of a lock (also [`UNNAMED_CRITICAL`](ompfuse_format::record::lock::UNNAMED_CRITICAL)), by its address.
+    #[inline(always)]
+    pub(crate) fn lock_number(&self, address: u64) -> u32 {
+        locks::number(address, |lock| self.tell_lock(lock))
+    }
+
     /// This thread's mark at a lock: addresses have 48 bits.
     fn owner(&self, lock: u64) -> u64 {
         lock << 16 | u64::from(self.index + 1) & 0xffff
@@ -55,27 +68,27 @@ impl Thread {
     /// The same of one that was waited for and not taken.
     pub(crate) fn wait_for_lock(&self, lock: u64, site: u32, t0: u64, wait: u64, cost: &Cost) {
         self.keep_lock(lock, site, t0, wait, cost);
-        if let Some(newest) = self.lock_top.get().checked_sub(1) {
+        if let Some(newest) = self.locks.top.get().checked_sub(1) {
             self.forget_lock(newest);
         }
     }
 
     fn keep_lock(&self, lock: u64, site: u32, t0: u64, wait: u64, cost: &Cost) {
-        if self.lock_top.get() == MAX_LOCKS {
+        if self.locks.top.get() == MAX_LOCKS {
             self.forget_lock(0);
         }
-        let Some(held) = self.locks.get(self.lock_top.get()) else {
+        let Some(held) = self.locks.held.get(self.locks.top.get()) else {
             return self.absorb(cost);
         };
-        self.lock_top.set(self.lock_top.get() + 1);
+        self.locks.top.set(self.locks.top.get() + 1);
         held.lock.set(lock);
-        held.number.set(locks::number(self, lock));
+        held.number.set(self.lock_number(lock));
         held.site.set(site);
         held.parent.set(self.here());
         held.team.set(self.team_word());
         held.road.set(self.road_here());
         held.t0.set(t0);
-        held.acquired.set(self.last.get());
+        held.acquired.set(self.charging.last.get());
         held.wait.set(wait);
         held.cost.clear();
         self.drain(cost, &held.cost);
@@ -96,7 +109,7 @@ impl Thread {
 
     /// A lock was released; `cost` is what that took, `own`: what [`Thread::has_taken`] said before.
     pub(crate) fn unlock(&self, lock: u64, own: bool, cost: &Cost) {
-        let open = self.locks.get(..self.lock_top.get()).unwrap_or(&[]);
+        let open = self.locks.held.get(..self.locks.top.get()).unwrap_or(&[]);
         let Some(at) = open.iter().rposition(|held| held.lock.get() == lock) else {
             return self.absorb(cost); // taken by another thread, or without probe
         };
@@ -104,17 +117,17 @@ impl Thread {
             self.forget_lock(at);
             return self.absorb(cost);
         }
-        let Some(held) = self.locks.get(at) else {
+        let Some(held) = self.locks.held.get(at) else {
             return;
         };
         self.drain(cost, &held.cost);
-        held.write(self, self.last.get());
+        held.write(self, self.charging.last.get());
         self.remove_lock(at);
     }
 
     /// Writes what is known of a lock that nobody saw released: waiting for it.
     fn forget_lock(&self, at: usize) {
-        if let Some(held) = self.locks.get(at) {
+        if let Some(held) = self.locks.held.get(at) {
             held.write(self, held.acquired.get());
             self.remove_lock(at);
         }
@@ -122,19 +135,19 @@ impl Thread {
 
     /// At the end of the thread.
     pub(super) fn forget_locks(&self) {
-        while self.lock_top.get() > 0 {
+        while self.locks.top.get() > 0 {
             self.forget_lock(0);
         }
     }
 
     fn remove_lock(&self, at: usize) {
-        let top = self.lock_top.get() - 1;
+        let top = self.locks.top.get() - 1;
         for to in at..top {
-            if let (Some(from), Some(to)) = (self.locks.get(to + 1), self.locks.get(to)) {
+            if let (Some(from), Some(to)) = (self.locks.held.get(to + 1), self.locks.held.get(to)) {
                 from.move_to(to, self);
             }
         }
-        self.lock_top.set(top);
+        self.locks.top.set(top);
     }
 }
 

@@ -2,7 +2,7 @@
 //! files. It is in none of the thread's intervals; the file's header says how much it was.
 
 use super::{Origin, Thread};
-use crate::process;
+use crate::{kernel, tls};
 
 impl Thread {
     /// Tells where the thread's totals begin, which is at the last boundary. `begun`: since when it was prepared for that.
@@ -17,13 +17,13 @@ impl Thread {
         if !self.is_idle() || self.is_gone() {
             return; // a constructor's work goes on, which is the program's
         }
-        let schedule = process::schedule(self.buffer.tid());
+        let schedule = kernel::schedule(self.buffer.tid());
         self.buffer.begin_schedule(schedule);
         self.charge();
         self.read_now();
         self.root.cost.clear();
         self.root.t0.set(self.last());
-        self.synchronised.set(self.last());
+        self.membership.synchronised.set(self.last());
         self.origin.set(Origin::new(self.index, self.last()));
         self.set_start(begun);
     }
@@ -31,7 +31,7 @@ impl Thread {
     /// Does something of ours while the thread's account is a place of its own. What has been counted meanwhile is the
     /// root's: headers have no place for it.
     pub(crate) fn take_out<R>(&self, what: impl FnOnce() -> R) -> R {
-        self.recover(process::here());
+        self.recover(tls::stack_pointer());
         let before = self.switch(&raw const self.ours);
         let result = what();
         self.charge();
@@ -55,6 +55,6 @@ impl Thread {
         let beyond = self.last().saturating_sub(end);
         let root = &self.root.cost.ticks;
         root.set(root.get().saturating_sub(beyond));
-        self.last.set(self.last() - beyond);
+        self.charging.last.set(self.last() - beyond);
     }
 }

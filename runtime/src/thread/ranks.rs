@@ -261,14 +261,14 @@ impl Thread {
         extent: u64,
         choice: Choice,
     ) -> Option<&Work> {
-        let top = self.work_top.get();
+        let top = self.here.work_top.get();
         if top == self.work.as_ptr_range().end {
             self.buffer.lose();
             return None;
         }
         // SAFETY: an entry of `self.work`, which is initialised from the beginning.
         let work = unsafe { &*top };
-        self.work_top.set(top.wrapping_add(1));
+        self.here.work_top.set(top.wrapping_add(1));
         work.construct.set(construct);
         work.site.set(site);
         work.node.set(self.new_node());
@@ -276,7 +276,7 @@ impl Thread {
         work.written.set(false);
         work.has_parts.set(false);
         work.rank.set(0);
-        work.t0.set(self.last.get());
+        work.t0.set(self.charging.last.get());
         work.cost.clear();
         work.fetches.set(0);
         work.extent.set(extent);
@@ -298,7 +298,7 @@ impl Thread {
         if !self.write_plain(&self.interval_of(work, host::cpu()), work.fetched()) {
             self.write_work(work);
         }
-        self.work_top.set(work);
+        self.here.work_top.set(work);
         self.turn(self.innermost_cost());
     }
 
@@ -335,7 +335,7 @@ impl Thread {
             index,
             extent: work.extent.get(),
             t0: work.t0.get(),
-            t1: self.last.get(),
+            t1: self.charging.last.get(),
             own_ticks: work.cost.ticks.get(),
             disturbed: work.cost.disturbed.get(),
         }
@@ -344,7 +344,7 @@ impl Thread {
     /// Closes the work entries from this position on. The caller has charged.
     #[inline]
     fn close_from(&self, position: *const Work) {
-        if self.work_top.get() > position {
+        if self.here.work_top.get() > position {
             self.close_open(position);
         }
     }
@@ -352,16 +352,16 @@ impl Thread {
     #[inline(never)]
     fn close_open(&self, position: *const Work) {
         if self.keeps_sums_only() {
-            while self.work_top.get() > position {
+            while self.here.work_top.get() > position {
                 // SAFETY: an open entry.
-                let work = unsafe { &*self.work_top.get().sub(1) };
+                let work = unsafe { &*self.here.work_top.get().sub(1) };
                 self.write_work(work);
-                self.work_top.set(work);
+                self.here.work_top.set(work);
                 self.turn(self.innermost_cost());
             }
             return;
         }
-        while self.work_top.get() > position {
+        while self.here.work_top.get() > position {
             if !self.close_loop_and_range(position) {
                 self.close_innermost();
             }
@@ -371,7 +371,7 @@ impl Thread {
     /// Closes the innermost two, if they are a loop and its only range, and can be told in one record.
     #[inline(always)]
     fn close_loop_and_range(&self, position: *const Work) -> bool {
-        let first = self.work_top.get().wrapping_sub(2);
+        let first = self.here.work_top.get().wrapping_sub(2);
         if first < position {
             return false;
         }
@@ -383,7 +383,7 @@ impl Thread {
         if !is_part || !self.write_loop(around, range) {
             return false;
         }
-        self.work_top.set(first);
+        self.here.work_top.set(first);
         self.turn(self.innermost_cost());
         true
     }
@@ -431,7 +431,7 @@ impl Thread {
     #[inline(never)]
     fn close_around(&self, wanted: impl Fn(&Work) -> bool) {
         let base = self.frame().work_base.get();
-        let mut at = self.work_top.get();
+        let mut at = self.here.work_top.get();
         while at > base {
             at = at.wrapping_sub(1);
             // SAFETY: an open entry.

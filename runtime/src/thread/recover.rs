@@ -68,7 +68,7 @@ impl Thread {
     /// At every probe: forgets what the program has jumped out of. `sp`: its stack pointer now, everything below isn't its own.
     #[inline(always)]
     pub(crate) fn look_below(&self, sp: usize) {
-        if sp > self.floor.get() {
+        if sp > self.here.floor.get() {
             self.recover(sp);
         }
     }
@@ -77,28 +77,28 @@ impl Thread {
     /// account that is charged. Returns what held before, for who sets it again when that has ended.
     #[inline(always)]
     pub(crate) fn set_floor(&self, floor: usize) -> usize {
-        self.floor.replace(floor)
+        self.here.floor.replace(floor)
     }
 
     /// As [`Thread::look_below`], without knowing that there may be something.
     #[inline(never)]
     pub(crate) fn recover(&self, sp: usize) {
-        let (frame, account) = (self.frame_place(), self.account.get() as usize);
-        if self.stack.is_gone(frame, sp) || self.stack.is_gone(account, sp) {
+        let (frame, account) = (self.frame_place(), self.charging.account.get() as usize);
+        if self.here.stack.is_gone(frame, sp) || self.here.stack.is_gone(account, sp) {
             self.forget(sp);
         }
         // What is not on this stack can't be missed.
-        let place = |object: usize| match self.stack.has(object) {
+        let place = |object: usize| match self.here.stack.has(object) {
             true => object,
             false => usize::MAX,
         };
         let frame = place(self.frame_place());
-        self.set_floor(frame.min(place(self.account.get() as usize)));
+        self.set_floor(frame.min(place(self.charging.account.get() as usize)));
     }
 
     /// Where the current frame lies on the thread's stack, or what stands for it there.
     fn frame_place(&self) -> usize {
-        let frame = self.frame.get();
+        let frame = self.here.frame.get();
         self.call_of(frame).map_or(frame as usize, |c| c.place())
     }
 
@@ -106,11 +106,11 @@ impl Thread {
     #[inline(never)]
     fn forget(&self, sp: usize) {
         self.forget_reading();
-        let account = self.account.get() as usize;
+        let account = self.charging.account.get() as usize;
         if account.wrapping_sub(core::ptr::from_ref(self) as usize) < size_of::<Thread>() {
             self.charge(); // of a call, or of what is open in one: it lasts
         }
-        while self.stack.is_gone(self.frame_place(), sp) {
+        while self.here.stack.is_gone(self.frame_place(), sp) {
             self.pop();
         }
         let account: *const Cost = self.innermost_cost();
@@ -149,24 +149,24 @@ impl Thread {
 
     /// Makes the frame around the current one current, without touching the latter.
     fn pop(&self) {
-        if let Some(called) = self.call_of(self.frame.get()) {
+        if let Some(called) = self.call_of(self.here.frame.get()) {
             return self.end_call(called);
         }
         let depth = self.depth.get().saturating_sub(1);
         let current = self.remembered(depth);
-        let current = current.filter(|e| core::ptr::eq(e.frame.get(), self.frame.get()));
+        let current = current.filter(|e| core::ptr::eq(e.frame.get(), self.here.frame.get()));
         match current {
             Some(current) => {
-                self.work_top.set(current.work_base.get());
+                self.here.work_top.set(current.work_base.get());
                 self.mutex_top.set(current.mutex_base.get());
-                self.frame.set(current.up.get());
+                self.here.frame.set(current.up.get());
                 self.depth.set(depth);
             }
             // Nested too deeply to know: what is still alive says so when it is left.
             _ => {
-                self.work_top.set(self.work.as_ptr());
+                self.here.work_top.set(self.work.as_ptr());
                 self.mutex_top.set(0);
-                self.frame.set(&raw const self.root);
+                self.here.frame.set(&raw const self.root);
                 self.depth.set(0);
                 self.forget_calls();
             }
@@ -177,11 +177,11 @@ impl Thread {
     #[cold]
     pub(super) fn return_to(&self, frame: &Frame) {
         let is_wanted = |at| core::ptr::eq(at, frame) || core::ptr::eq(at, &raw const self.root);
-        while !is_wanted(self.frame.get()) {
+        while !is_wanted(self.here.frame.get()) {
             self.pop();
         }
-        self.frame.set(frame);
-        self.work_top.set(frame.work_base.get());
+        self.here.frame.set(frame);
+        self.here.work_top.set(frame.work_base.get());
         self.mutex_top.set(frame.mutex_base.get());
         self.turn(&raw const frame.cost);
     }

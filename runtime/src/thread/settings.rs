@@ -2,53 +2,15 @@
 //! event set. It holds until the construct's end, whatever is changed meanwhile. What is not recorded is followed all the
 //! same: it has its place among its siblings, and its time is nobody else's.
 
-use super::{Cost, FIRST_SET, Thread, special};
+use super::{Choice, Cost, FIRST_SET, Thread, special};
 use crate::control::{self, Settings};
 use crate::counters::Counters;
-use crate::{entry, process, syscall};
+use crate::entry::protected;
+use crate::process::open_set;
+use crate::syscall;
 use core::cell::Cell;
-use ompfuse_format::control::{MAX_SETS, OFF, OWN_SET};
+use ompfuse_format::control::MAX_SETS;
 use zerocopy::FromZeros;
-
-/// A construct's event set and whether it is recorded, as it began. 0: it has not begun yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, FromZeros)]
-pub(crate) struct Choice(u8);
-
-impl Choice {
-    /// Nothing is chosen.
-    pub(crate) const NONE: Choice = Choice(0);
-    /// The first set, and on record: the only one where nothing has ever been chosen.
-    pub(super) const FIRST: Choice = Choice(FIRST_SET);
-
-    fn new(set: usize, off: bool) -> Choice {
-        Choice((set + 1) as u8 | if off { OFF } else { 0 })
-    }
-
-    /// Whether there is no record of it.
-    #[inline(always)]
-    pub(crate) fn is_off(self) -> bool {
-        self.0 & (OFF | LEFT_OUT) != 0
-    }
-
-    /// The same, but it is one of those that are left out where one in so many is recorded.
-    pub(super) fn left_out(self) -> Choice {
-        Choice(self.0 | LEFT_OUT)
-    }
-
-    /// Whether it is one of these.
-    pub(super) fn is_left_out(self) -> bool {
-        self.0 & LEFT_OUT != 0
-    }
-
-    /// As [`Cost::set`].
-    #[inline(always)]
-    pub(super) fn set(self) -> u8 {
-        self.0 & OWN_SET
-    }
-}
-
-/// The bit of [`Choice::left_out`].
-const LEFT_OUT: u8 = 0x40;
 
 /// Places for the regions of a thread whose sets rotate; a power of two.
 const ROTATIONS: usize = 4096;
@@ -273,7 +235,11 @@ impl Thread {
             return;
         };
         if group.get().is_null() {
-            let opened = entry::protected(open_group, set as u64) as *const Counters;
+            let wanted = Wanted {
+                set,
+                first: &self.counters,
+            };
+            let opened = protected(open_group, &raw const wanted as u64) as *const Counters;
             if opened.is_null() {
                 // Nobody knows the set yet: the one that is counted will do. Nothing was charged under the other.
                 account.set.set(self.choices.set.get());
@@ -288,7 +254,7 @@ impl Thread {
         self.count_most();
         // What was counted before is nobody's.
         self.read_counters(|_, _| ());
-        self.behind.set(false);
+        self.lazily.behind.set(false);
         self.decide_on_reading();
     }
 
@@ -329,9 +295,18 @@ impl Thread {
     }
 }
 
+/// What [`open_group`] is to open.
+struct Wanted<'t> {
+    set: usize,
+    /// The thread's counters of the first set.
+    first: &'t Counters,
+}
+
 /// Opens an event set's counters for the calling thread, in pages of their own; 0 if that can't be, or not yet.
-extern "C" fn open_group(set: u64) -> u64 {
-    let opened = process::open_set(set as usize).and_then(|counters| {
+extern "C" fn open_group(wanted: u64) -> u64 {
+    // SAFETY: from `change_set`, which waits.
+    let Wanted { set, first } = unsafe { &*(wanted as *const Wanted<'_>) };
+    let opened = open_set(*set, first).and_then(|counters| {
         let memory = syscall::map_memory(size_of::<Counters>())?.cast::<Counters>();
         // SAFETY: fresh pages, large and aligned enough.
         unsafe { memory.write(counters) };

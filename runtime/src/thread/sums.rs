@@ -85,11 +85,11 @@ impl Thread {
         if !self.keeps_sums() {
             return write();
         }
-        let now = self.team.replace(team);
+        let now = self.membership.team.replace(team);
         self.sums.road.set(Some(road));
         write();
         self.sums.road.set(None);
-        self.team.set(now);
+        self.membership.team.set(now);
     }
 
     /// Whether nothing is recorded one by one.
@@ -169,7 +169,7 @@ impl Thread {
             own: work.cost.ticks.get(),
             extent: work.extent.get(),
             t0: work.t0.get(),
-            t1: self.last.get(),
+            t1: self.charging.last.get(),
         };
         let is_xu = construct.is_xu();
         let frame = self.frame();
@@ -227,7 +227,7 @@ impl Thread {
             own: frame.cost.ticks.get(),
             extent,
             t0: frame.t0.get(),
-            t1: self.last.get(),
+            t1: self.charging.last.get(),
         };
         let is_first = !frame.is_resumed.get();
         self.add_numbers(entry, numbers, is_first, is_first);
@@ -258,7 +258,7 @@ impl Thread {
             own: cost.ticks.get(),
             extent,
             t0,
-            t1: self.last.get(),
+            t1: self.charging.last.get(),
         };
         self.add_service(construct, site, road, numbers, cost);
     }
@@ -288,7 +288,7 @@ impl Thread {
         let counters = self.counters.len();
         let team = match construct {
             Construct::Program => TeamPlace::OUTSIDE.word(),
-            _ => self.team.get() & !TeamPlace::BEHIND,
+            _ => self.membership.team.get() & !TeamPlace::BEHIND,
         };
         let key = Key {
             kind: Kind::Intervals,

@@ -100,18 +100,18 @@ fn ours() -> u64 {
 impl Thread {
     /// Begins to look, if it can be seen. Called by the thread itself.
     pub(super) fn watch_out(&self) {
-        self.watch.stop();
+        self.charging.watch.stop();
         let Some(at) = host::rseq_sequence() else {
             return;
         };
-        self.watch.at.set(at);
+        self.charging.watch.at.set(at);
         // It may be left from what this thread has recorded before.
-        let is_free = [0, ours()].contains(&self.watch.found());
+        let is_free = [0, ours()].contains(&self.charging.watch.found());
         if !is_free {
-            return self.watch.stop();
+            return self.charging.watch.stop();
         }
-        self.watch.expected.set(ours());
-        self.watch.set();
+        self.charging.watch.expected.set(ours());
+        self.charging.watch.set();
         self.buffer.set_marks(true);
     }
 
@@ -119,22 +119,22 @@ impl Thread {
     #[cold]
     #[inline(never)]
     pub(super) fn was_disturbed(&self, account: &Cost) {
-        if self.watch.found() == 0 {
+        if self.charging.watch.found() == 0 {
             account.disturbed.set(true);
-            self.watch.set();
+            self.charging.watch.set();
         } else {
             // Somebody else's: of what is in nobody's record yet nothing is known, nor of all that comes.
-            self.watch.stop();
+            self.charging.watch.stop();
             self.buffer.set_marks(false);
         }
     }
 
     /// Leaves the pointer empty, as it was. Called by the thread itself.
     pub(crate) fn unwatch(&self) {
-        if self.watch.expected.get() != 0 && !self.watch.has_changed() {
+        if self.charging.watch.expected.get() != 0 && !self.charging.watch.has_changed() {
             // SAFETY: as in `Watch::found`.
-            unsafe { self.watch.at.get().write_volatile(0) };
+            unsafe { self.charging.watch.at.get().write_volatile(0) };
         }
-        self.watch.stop();
+        self.charging.watch.stop();
     }
 }

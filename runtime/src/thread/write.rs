@@ -336,7 +336,7 @@ impl Thread {
             index: i64::from(lock),
             extent,
             t0,
-            t1: self.last.get(),
+            t1: self.charging.last.get(),
             own_ticks: cost.ticks.get(),
             disturbed: cost.disturbed.get(),
         };
@@ -360,7 +360,7 @@ impl Thread {
         if self.keeps_sums_only() {
             return self.add_wait(construct, site, t0, extent, cost);
         }
-        let span = (t0, self.last.get());
+        let span = (t0, self.charging.last.get());
         self.write_kept((construct, site, lock), self.here(), span, extent, cost);
     }
 

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where control arrives: the thunks' handlers, and the bodies that follow a region or a task into its thread.
 const ENTRIES: [&str; 11] = [
-    "entry::handle_call",
-    "entry::handle_task",
-    "entry::handle_inline",
-    "entry::handle_inline_short",
+    "arrival::handle_call",
+    "arrival::handle_task",
+    "arrival::handle_inline",
+    "arrival::handle_inline_short",
     "parallel::gomp_enter",
     "parallel::kmpc_enter",
     "tasks::gomp_enter",
@@ -65,7 +65,7 @@ const SLOW: [(&str, &str); 31] = [
         "another thread finishes an idle one that counts instructions",
     ),
     (
-        "thunks::protected",
+        "protected::protected",
         "an inline probe where the frame doesn't know the thread's number",
     ),
     (
@@ -73,7 +73,7 @@ const SLOW: [(&str, &str); 31] = [
         "an increment or a team that is no power of two",
     ),
     (
-        "enter::new_detached",
+        "detached::new_detached",
         "the deepest serialised region so far",
     ),
     (
@@ -133,7 +133,7 @@ const SLOW: [(&str, &str); 31] = [
 ];
 
 /// Those of them that save all registers around what they do.
-const SAVING: [&str; 2] = ["threads::begin_thread", "thunks::protected"];
+const SAVING: [&str; 2] = ["threads::begin_thread", "protected::protected"];
 
 /// What may be called in other libraries: copies of memory, and what runs while an exception passes.
 const IMPORTS: [&str; 5] = ["memcpy", "memmove", "memset", "bcmp", "_Unwind_Resume"];
@@ -456,7 +456,7 @@ fn probes_are_cheap_as_compiled() {
     let mut wrong = Vec::new();
     let mut slow = BTreeSet::new();
     for entry in ENTRIES {
-        let mut walk = Walk::new(&code, entry.starts_with("entry::handle_inline"));
+        let mut walk = Walk::new(&code, entry.starts_with("arrival::handle_inline"));
         walk.run(entry);
         slow.append(&mut walk.slow);
         wrong.extend(walk.wrong.into_iter().map(|w| format!("from {entry}: {w}")));

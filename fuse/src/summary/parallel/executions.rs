@@ -3,7 +3,7 @@
 use super::instances::numbers;
 use super::{IDLE, Instance, Part, ThreadKey};
 use crate::run::{NONE, Run};
-use crate::summary::collect::length;
+use crate::summary::sums::length;
 use crate::summary::{ParallelStat, TeamColumns, WorkerWaits};
 use ompfuse_format::record::sums::{self, execution, member};
 use std::collections::{BTreeMap, HashMap};

@@ -12,7 +12,7 @@ use super::slots::Slot;
 use super::step::{Exposed, Names, Step};
 use super::uses::is_call;
 use super::value::{State, Value};
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, Mnemonic, OpKind};
 use rustc_hash::FxHashMap;
 
 /// The states of a function, by block; those within a block are computed on demand. The default knows nothing of any.
@@ -79,19 +79,6 @@ fn same_operand(a: &Instruction, b: &Instruction) -> bool {
                     && a.memory_displacement64() == b.memory_displacement64()
             }
         }
-}
-
-/// The number of a general register, of any width but the second byte's.
-pub(crate) fn number(register: Register) -> Option<usize> {
-    let full = register.full_register();
-    (full.is_gpr64() && !is_high_byte(register)).then(|| full.number())
-}
-
-fn is_high_byte(register: Register) -> bool {
-    matches!(
-        register,
-        Register::AH | Register::BH | Register::CH | Register::DH
-    )
 }
 
 /// The stack slot that a memory operand means.

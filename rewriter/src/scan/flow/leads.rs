@@ -1,10 +1,9 @@
 //! Where calls and jumps lead, and what calls change.
 
 use super::super::Module;
-use super::dataflow::number;
 use super::memory::Memory;
 use super::step::VOLATILE;
-use super::value::{State, Value};
+use super::value::{State, Value, number};
 use crate::thunk::{returns, through};
 use iced_x86::{Instruction, OpKind};
 use ompfuse_patterns::Query;

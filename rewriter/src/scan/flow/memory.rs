@@ -1,8 +1,7 @@
 //! Memory operands, as far as registers and stack slots tell what they mean.
 
-use super::dataflow::number;
 use super::slots::Slot;
-use super::value::{State, Value};
+use super::value::{State, Value, number};
 use iced_x86::{Instruction, Register};
 use smallvec::SmallVec;
 

@@ -1,13 +1,12 @@
 //! What a function's instructions do to the values that are followed: made once of each, and executed whenever control comes by.
 
 use super::super::Module;
-use super::dataflow::number;
 use super::leads::{Leads, changed};
 use super::lift::{self, Effect, How, Part};
 use super::memory::Memory;
 use super::slots::Slot;
 use super::uses;
-use super::value::{State, Value};
+use super::value::{State, Value, number};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use smallvec::SmallVec;
 

@@ -5,10 +5,10 @@
 //! it takes the counter in place of the number.
 
 use super::super::cfg::Body;
-use super::dataflow::{number, operand};
+use super::dataflow::operand;
 use super::lift::{self, Effect, How, Part, Sets};
 use super::uses::is_call;
-use super::value::{State, Value};
+use super::value::{State, Value, number};
 use iced_x86::{Mnemonic, Register};
 use ompfuse_patterns::Query;
 use std::collections::BTreeSet;

@@ -1,8 +1,7 @@
 //! What an instruction reads and writes, of those that the table of effects doesn't have too.
 
-use crate::scan::flow::dataflow;
 use crate::scan::flow::slots::Slot;
-use crate::scan::flow::value::State;
+use crate::scan::flow::value::{self, State};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
     UsedMemory,
@@ -51,7 +50,7 @@ pub(crate) fn of_operand(
 pub(crate) fn slot(memory: &UsedMemory, state: &State) -> Option<Slot> {
     let is_thread_local = matches!(memory.segment(), Register::FS | Register::GS);
     let plain = memory.index() == Register::None && !is_thread_local;
-    let base = dataflow::number(memory.base()).filter(|_| plain)?;
+    let base = value::number(memory.base()).filter(|_| plain)?;
     let at = state.regs.slot(base)?;
     at.plus(memory.displacement().cast_signed())
 }

@@ -1,6 +1,7 @@
 //! What is known of a register or stack slot.
 
 use super::slots::{Slot, Slots};
+use iced_x86::Register;
 use ompfuse_patterns::Query;
 
 /// An abstract value. Values from a division carry the address of the dividing instruction.
@@ -136,6 +137,19 @@ impl Value {
         let (a, b) = (self.origin(), other.origin());
         Value::of_origin(a.0 || b.0, a.1 || b.1)
     }
+}
+
+/// The number of a general register, of any width but the second byte's.
+pub(crate) fn number(register: Register) -> Option<usize> {
+    let full = register.full_register();
+    (full.is_gpr64() && !is_high_byte(register)).then(|| full.number())
+}
+
+fn is_high_byte(register: Register) -> bool {
+    matches!(
+        register,
+        Register::AH | Register::BH | Register::CH | Register::DH
+    )
 }
 
 /// The values of the general registers, by x86 number (rax 0 ... r15 15).

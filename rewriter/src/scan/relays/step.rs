@@ -7,11 +7,11 @@ use crate::model::{LinkVa, Read};
 use crate::scan::Module;
 use crate::scan::calls;
 use crate::scan::cfg::Body;
-use crate::scan::flow::dataflow::{Flow, number, slot};
+use crate::scan::flow::dataflow::{Flow, slot};
 use crate::scan::flow::leads::{callee, changed};
 use crate::scan::flow::slots::Slot;
 use crate::scan::flow::uses::is_write;
-use crate::scan::flow::value::{State, Value};
+use crate::scan::flow::value::{State, Value, number};
 use crate::thunk::through;
 use iced_x86::{
     Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,

@@ -14,7 +14,7 @@ use super::{Analysis, Basis, NaturalLoop, Rule};
 use crate::model::ProbeSpec;
 use crate::scan::flow::dataflow;
 use crate::scan::flow::leads::query;
-use crate::scan::flow::value::{State, Value};
+use crate::scan::flow::value::{self, State, Value};
 use forms::{Dealt, Form, Question, dealt};
 use iced_x86::{ConditionCode, Instruction, Mnemonic};
 use ompfuse_format::Construct;
@@ -290,7 +290,7 @@ pub(super) fn adds_stride(insn: &Instruction, state: &State) -> bool {
             .any(|op| dataflow::operand(state, insn, op).is_from_threads()),
         Mnemonic::Lea => [insn.memory_base(), insn.memory_index()]
             .iter()
-            .filter_map(|&r| dataflow::number(r))
+            .filter_map(|&r| value::number(r))
             .any(|r| state.reg(r).is_from_threads()),
         _ => false,
     }

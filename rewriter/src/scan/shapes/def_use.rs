@@ -2,12 +2,11 @@
 
 use super::{Analysis, NaturalLoop};
 use crate::scan::flow::changes::Step;
-use crate::scan::flow::dataflow;
 use crate::scan::flow::lazy::Code;
 use crate::scan::flow::leads::{changed, query};
 use crate::scan::flow::slots::Slot;
 use crate::scan::flow::uses::is_call;
-use crate::scan::flow::value::State;
+use crate::scan::flow::value::{self, State};
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
 
 impl Code for Analysis<'_, '_> {
@@ -57,7 +56,7 @@ pub(super) fn is_loop(a: &Analysis<'_, '_>, place: u64, id: u64, headers: &[usiz
 
 /// The division that what a register holds was computed from.
 pub(super) fn division(register: Register, state: &State) -> Option<u64> {
-    state.reg(dataflow::number(register)?).division()
+    state.reg(value::number(register)?).division()
 }
 
 /// Whether a register holds what was computed from division `id`.

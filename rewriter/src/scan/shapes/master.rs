@@ -6,10 +6,9 @@ use super::{Analysis, Basis, Decision, Rule};
 use crate::model::{ProbeSpec, Target};
 use crate::scan::calls;
 use crate::scan::draft::Draft;
-use crate::scan::flow::dataflow;
 use crate::scan::flow::leads::callee;
 use crate::scan::flow::uses::is_call;
-use crate::scan::flow::value::Value;
+use crate::scan::flow::value::{self, Value};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
@@ -59,7 +58,7 @@ fn found(
             spec.probe = Probe::InlineMaster;
             let register = (0..2)
                 .filter(|&op| compare.op_kind(op) == OpKind::Register)
-                .find_map(|op| dataflow::number(compare.op_register(op)));
+                .find_map(|op| value::number(compare.op_register(op)));
             if let Some(register) = register {
                 spec.args[0] = register as u8;
             }

@@ -2,7 +2,7 @@
 
 use super::why::Why;
 use crate::model::ProbeSpec;
-use crate::scan::flow::dataflow;
+use crate::scan::flow::value;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use ompfuse_format::abi::{NO_ARG, Probe};
 
@@ -42,7 +42,7 @@ pub(super) fn probe(
             args[2] = base_alone(insn).ok_or(Why::InMemory)?;
             param = insn.memory_displacement64().cast_signed();
         } else if at == start_at || !ends_with_constant {
-            args[arg] = dataflow::number(insn.op_register(at)).ok_or(Why::Unclear)? as u8;
+            args[arg] = value::number(insn.op_register(at)).ok_or(Why::Unclear)? as u8;
         }
     }
     let width = match insn.op_kind(start_at) {
@@ -72,7 +72,7 @@ fn base_alone(insn: &Instruction) -> Option<u8> {
     let alone = insn.memory_index() == Register::None && insn.segment_prefix() == Register::None;
     let base = insn.memory_base();
     (alone && base.size() == 8)
-        .then(|| dataflow::number(base))
+        .then(|| value::number(base))
         .flatten()
         .map(|n| n as u8)
 }

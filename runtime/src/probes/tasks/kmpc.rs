@@ -3,11 +3,10 @@
 use super::{Tag, run};
 use crate::entry::{self, Call};
 use crate::probes::depend;
-use crate::probes::started::Detached;
 use crate::probes::sync;
 use crate::probes::taskloop::Bounds;
-use crate::process;
-use crate::thread::{Choice, Cost, Frame, Place, Thread};
+use crate::process::current;
+use crate::thread::{Choice, Cost, Detached, Frame, Place, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 
@@ -108,7 +107,7 @@ unsafe extern "C-unwind" fn kmpc_enter(gtid: i32, task: *mut KmpTask) -> i32 {
     // SAFETY: the compiler's task entry, as given to the allocation.
     let function: unsafe extern "C-unwind" fn(i32, *mut KmpTask) -> i32 =
         unsafe { core::mem::transmute(kept.tag.function) };
-    let Some(thread) = process::current() else {
+    let Some(thread) = current() else {
         // SAFETY: with the runtime's own arguments.
         return unsafe { function(gtid, task) };
     };
@@ -192,7 +191,7 @@ pub(crate) fn begin_if0(thread: &Thread, call: &Call) -> u64 {
         return result;
     };
     thread.write_wait(Construct::TaskCreate, tag.site, t0, 0, &cost);
-    if let Some(detached) = thread.detach(Detached::new(tag.frame())) {
+    if let Some(detached) = thread.detach(Detached::new(tag.frame(), None)) {
         thread.enter_here(&detached.frame);
     }
     result

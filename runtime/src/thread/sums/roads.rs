@@ -79,7 +79,7 @@ impl Thread {
         let frame = self.frame();
         let (mut place, mut site) = (frame.place, frame.site);
         let mut at = frame.work_base.get();
-        while at < self.work_top.get() {
+        while at < self.here.work_top.get() {
             // SAFETY: an open entry.
             let work = unsafe { &*at };
             place.path &= (1 << ROAD) - 1;

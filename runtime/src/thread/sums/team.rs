@@ -267,7 +267,7 @@ impl Thread {
     /// Adds what the thread has executed behind its part of a region, if it is there.
     #[inline(always)]
     pub(super) fn add_behind(&self, t0: u64, t1: u64, own: u64) {
-        if self.team.get() & TeamPlace::BEHIND != 0 {
+        if self.membership.team.get() & TeamPlace::BEHIND != 0 {
             self.add_to_part(t0, t1, own);
         }
     }

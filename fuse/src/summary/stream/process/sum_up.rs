@@ -3,8 +3,8 @@
 use super::{Collector, RECENT, Recent, of_column};
 use crate::run::nodes::NodeSet;
 use crate::run::whereabouts::{Known, RegionId, Whereabouts};
-use crate::summary::collect::length;
 use crate::summary::stream::in_region::{At, What};
+use crate::summary::sums::length;
 use crate::summary::sums::{Numbers, is_first_part};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, Step};

@@ -4,10 +4,9 @@ use super::super::why::Why;
 use super::super::{Analysis, Decision, NaturalLoop, operands};
 use super::invariant;
 use crate::model::ProbeSpec;
-use crate::scan::flow::dataflow;
 use crate::scan::flow::lazy::Lazy;
 use crate::scan::flow::uses::is_call;
-use crate::scan::flow::value::Value;
+use crate::scan::flow::value::{self, Value};
 use iced_x86::{ConditionCode, Mnemonic, OpKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,7 +118,7 @@ fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool
             // Bounds may be read again.
             let loads = insn.mnemonic() == Mnemonic::Mov && insn.op0_kind() == OpKind::Register;
             let computes = loads || matches!(insn.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
-            let base = dataflow::number(insn.memory_base());
+            let base = value::number(insn.memory_base());
             let own = base.is_some_and(|r| matches!(state.reg(r), Value::Stack(_)));
             let works = is_call(insn) || vector || memory && !computes && !own;
             found |= works && (block != first || i < compare);

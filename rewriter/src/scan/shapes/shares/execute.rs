@@ -7,7 +7,7 @@ use crate::scan::flow::lift::{self, Effect, How, Part};
 use crate::scan::flow::slots::Slot;
 use crate::scan::flow::step::VOLATILE;
 use crate::scan::flow::uses::{is_call, written};
-use crate::scan::flow::value::{State, Value};
+use crate::scan::flow::value::{self, State, Value};
 use crate::scan::flow::{Flags, mask};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ impl Run<'_, '_, '_> {
         let n = full.number();
         let flow = || Some((self.number(state.reg(n))?, 8));
         let (value, known) = m.regs[n].filter(|r| r.1 >= size).or_else(flow)?;
-        if dataflow::number(register).is_none() {
+        if value::number(register).is_none() {
             return (known >= 2).then_some(value >> 8 & 0xff); // ah, bh, ch, dh
         }
         Some(value & mask(size))
@@ -77,7 +77,7 @@ impl Run<'_, '_, '_> {
         let known = value.map(|v| v & mask(size));
         m.regs[n] = match known {
             Some(v) if size >= 4 => Some((v, 8)),
-            Some(v) if dataflow::number(to).is_some() => match self.read(m, state, full) {
+            Some(v) if value::number(to).is_some() => match self.read(m, state, full) {
                 Some(old) => Some((old & !mask(size) | v, 8)),
                 None => Some((v, size)),
             },

@@ -5,18 +5,15 @@
 //! labels. So a row is not one execution but as many as there are sets. Every count is one that was counted, and the run
 //! of an event in the profile is the event set that it comes from.
 
-use super::{Combined, LglJoin};
+use super::Profile;
+use crate::combine::{Combined, INSTANCES, LglJoin};
 use crate::label::{LabelHash, LabelId, Labels};
-use crate::profile::Profile;
 use crate::run::{NONE, NodeTable, Run};
 use crate::summary::{Matching, RunSummary, Summary};
 use crate::table::{XuTable, gather};
 use ompfuse_format::Construct;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Name of the strategy on the command line and in profiles.
-pub const INSTANCES: &str = "instances";
 
 /// Combines the event sets of a run. `name`: what the user calls it. A run with one set is a profile as it is.
 pub fn combine_instances(name: &str, run: Run) -> Profile {

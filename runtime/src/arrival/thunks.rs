@@ -3,10 +3,10 @@
 use super::{CALLS, INLINE, SHORT, handle_task};
 use crate::thread::called::offsets;
 use crate::thread::state;
-use crate::{probes, process};
+use crate::{probes, tls};
 use core::arch::global_asm;
 use core::mem::offset_of;
-use ompfuse_format::abi::{Probe, SiteDesc};
+use ompfuse_format::abi::{self, Probe, SiteDesc};
 
 // At entry: rsp = return address; r10 = site. Pushes build a `Call`; after 8 + 1 of them rsp is a multiple of 16 where callers
 // keep to the ABI. Those that don't may come as far as into libomp, which minds little.
@@ -73,15 +73,10 @@ global_asm!(
     calls = sym CALLS,
     probe = const offset_of!(SiteDesc, probe),
     task = sym handle_task,
-    max_block = const MAX_STACK_BLOCK,
-    max_align = const MAX_STACK_ALIGN,
+    max_block = const probes::tasks::MAX_STACK_BLOCK,
+    max_align = const probes::tasks::MAX_STACK_ALIGN,
     header = const probes::tasks::HEADER_LEN,
 );
-
-/// Largest task argument block that is copied on the stack; below the smallest usual guard distance.
-pub(crate) const MAX_STACK_BLOCK: usize = 16 << 10;
-/// Its largest alignment.
-pub(crate) const MAX_STACK_ALIGN: usize = 4096;
 
 // Called from a trampoline in the middle of a function: everything but the flags, rax, r10 and r11 (saved there, from rsp+8 on)
 // may be live, vector registers included. The handler gets the registers in x86's numbering.
@@ -214,59 +209,6 @@ global_asm!(
     "ret",
     ".cfi_endproc",
     ".size ompfuse_inline_thunk, . - ompfuse_inline_thunk",
-    // Calls rdi(rsi) with all vector state saved around it; returns what that returns.
-    ".globl ompfuse_protected",
-    ".hidden ompfuse_protected",
-    ".type ompfuse_protected,@function",
-    "ompfuse_protected:",
-    ".cfi_startproc",
-    "push rbp",
-    ".cfi_def_cfa_offset 16",
-    ".cfi_offset rbp, -16",
-    "mov rbp, rsp",
-    ".cfi_def_cfa_register rbp",
-    "push rbx",
-    ".cfi_offset rbx, -24",
-    "sub rsp, 8",
-    "mov rbx, rdi",
-    "and rsp, -64",
-    "sub rsp, {area}",
-    "cmp byte ptr [rip + ompfuse_has_xsave], 0",
-    "je 1f",
-    "xor eax, eax",
-    "lea rdi, [rsp + 512]",
-    "mov ecx, 8",
-    "rep stosq", // the header of the area must be zero but for what xsave writes
-    "mov eax, {components}",
-    "xor edx, edx",
-    "xsave64 [rsp]",
-    "mov rdi, rsi",
-    "call rbx",
-    "mov rbx, rax",
-    "mov eax, {components}",
-    "xor edx, edx",
-    "xrstor64 [rsp]",
-    "jmp 2f",
-    "1:",
-    "fxsave64 [rsp]",
-    "mov rdi, rsi",
-    "call rbx",
-    "mov rbx, rax",
-    "fxrstor64 [rsp]",
-    "2:",
-    "mov rax, rbx",
-    "mov rbx, [rbp - 8]",
-    ".cfi_restore rbx",
-    "leave",
-    ".cfi_def_cfa rsp, 8",
-    "ret",
-    ".cfi_endproc",
-    ".size ompfuse_protected, . - ompfuse_protected",
-    ".popsection",
-    ".pushsection .data",
-    ".globl ompfuse_has_xsave",
-    ".hidden ompfuse_has_xsave",
-    "ompfuse_has_xsave: .byte 0",
     ".popsection",
     inline = sym INLINE,
     short = sym SHORT,
@@ -275,7 +217,7 @@ global_asm!(
     enter = const Probe::FunctionEnter as u8,
     probe = const offset_of!(SiteDesc, probe),
     iterate = const Probe::LoopIterate as u8,
-    off = const process::TLS_OFF,
+    off = const tls::OFF,
     state = const state::PAGE,
     busy = const state::BUSY,
     floor = const offsets::FLOOR,
@@ -283,44 +225,22 @@ global_asm!(
     its_probe = const offsets::PROBE,
     its_at = const offsets::AT,
     its_iterations = const offsets::ITERATIONS,
-    area = const XSAVE_AREA,
-    components = const XSAVE_COMPONENTS,
 );
-
-/// x87, SSE, AVX, opmask, ZMM_Hi256, Hi16_ZMM: what library code may change. (AMX tiles it doesn't.)
-const XSAVE_COMPONENTS: u32 = 0xe7;
-/// Standard-format area of these components: at most 2,688 bytes on any processor; a multiple of 64.
-const XSAVE_AREA: usize = 2752;
-
-/// Calls code of others (the C library, an OpenMP runtime) from an inline probe, where any register of the program may be
-/// live.
-#[cold]
-#[inline(never)]
-pub(crate) fn protected(function: extern "C" fn(u64) -> u64, argument: u64) -> u64 {
-    unsafe extern "C" {
-        fn ompfuse_protected(function: extern "C" fn(u64) -> u64, argument: u64) -> u64;
-    }
-    // SAFETY: it does nothing but call the function, on the same stack.
-    unsafe { ompfuse_protected(function, argument) }
-}
-
-/// Finds out how vector state is saved. Before any slot is filled.
-pub(crate) fn prepare() {
-    // SAFETY: every x86-64 has cpuid leaf 1.
-    let leaf = core::arch::x86_64::__cpuid(1);
-    let os_xsave = leaf.ecx >> 27 & 1;
-    unsafe extern "C" {
-        static mut ompfuse_has_xsave: u8;
-    }
-    // SAFETY: the byte above; nobody reads it yet.
-    unsafe { (&raw mut ompfuse_has_xsave).write(os_xsave as u8) };
-}
 
 unsafe extern "C" {
     #[link_name = "ompfuse_call_thunk"]
-    pub(crate) fn call_thunk();
+    fn call_thunk();
     #[link_name = "ompfuse_task_thunk"]
-    pub(crate) fn task_thunk();
+    fn task_thunk();
     #[link_name = "ompfuse_inline_thunk"]
-    pub(crate) fn inline_thunk();
+    fn inline_thunk();
+}
+
+/// The addresses of the thunks, by the slots of a module that lead to them.
+pub(crate) fn addresses() -> [(usize, u64); 3] {
+    [
+        (abi::SLOT_CALL, call_thunk as *const () as u64),
+        (abi::SLOT_TASK, task_thunk as *const () as u64),
+        (abi::SLOT_INLINE, inline_thunk as *const () as u64),
+    ]
 }
