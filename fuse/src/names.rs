@@ -1,5 +1,6 @@
 //! Names of functions as people know them.
 
+mod cython;
 mod glob;
 mod select;
 
@@ -7,10 +8,11 @@ pub use glob::{is_called, is_path_end, matches_glob};
 pub use select::{Chooses, Place, Selector};
 
 use cpp_demangle::{DemangleOptions, Symbol};
+use cython::cython;
 use std::borrow::Cow;
 
 /// The name of a symbol as the source has it: C++ without parameters and return type, gfortran's and flang's module procedures as
-/// `module::procedure`, procedures in others without the number that gcc gives them. What compilers append for parts of a function
+/// `module::procedure`, those of Cython as `module.function`, procedures in others without the number that gcc gives them. What compilers append for parts of a function
 /// (`._omp_fn.0`, `.cold`) stays, and so does every other name.
 ///
 /// ```
@@ -25,7 +27,8 @@ use std::borrow::Cow;
 pub fn readable(symbol: &str) -> Cow<'_, str> {
     let (name, all) = symbol.split_at(symbol.find('.').unwrap_or(symbol.len()));
     let part = without_number(all);
-    match cpp(name).or_else(|| gfortran(name)).or_else(|| flang(name)) {
+    let fortran = || gfortran(name).or_else(|| flang(name));
+    match cpp(name).or_else(fortran).or_else(|| cython(name)) {
         Some(name) => Cow::Owned(name + part),
         None if part.len() < all.len() && !name.is_empty() => Cow::Owned(format!("{name}{part}")),
         None => Cow::Borrowed(symbol),
