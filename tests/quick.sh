@@ -28,9 +28,9 @@ done <<<"$changed"
 
 # Tests by what they look at; small programs, few runs.
 declare -A tests=(
-    [sites]="scan:: fixtures::loops::gcc fixtures::tasks::clang patch::the_same_input"
-    [records]="labels::listing11 labels::compilers_agree truth:: accounting::loops accounting::tasks executions::loops executions::tasks creation::"
-    [reports]="prebuilt:: accounting::loops::gcc columns:: few_tasks::"
+    [sites]="scan:: patch::loops patch::tasking patch::the_same_input counts::repeated"
+    [records]="labels:: truth:: accounting::loops accounting::tasking executions::loops executions::tasking creation::"
+    [reports]="prebuilt:: accounting::loops columns::listing11 few_tasks::"
     [exports]="traces:: exports::values"
     [commands]="errors:: prebuilt:: first_steps::"
 )
