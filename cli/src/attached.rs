@@ -1,16 +1,21 @@
 //! Samples without records: of processes that run already, and of a program that can't be patched. Nothing of it is stopped, written or
 //! changed.
 
-use crate::interrupt;
+use crate::debug::DebugArgs;
+use crate::interrupt::{self, Hold};
 use crate::launch::{self, Ended, Launch, Stdout};
+use crate::loader::OtherLibrary;
+use crate::privileges::Privileged;
 use crate::recording::{self, Recording, RecordingArgs};
 use crate::run_dir::{self, About, Program};
 use crate::sampling::places::{self, Names};
 use crate::sampling::{self, Rate, Sampler};
-use crate::{lines, output, processors};
+use crate::{lines, load, output, processors};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::Exit;
-use ompfuse_format::samples::Sampling;
+use ompfuse_format::samples::{ENDING, Sampling};
+use ompfuse_progress::Progress;
+use ompfuse_report::sampled::SampledReport;
 use ompfuse_rewriter::scan::ScanError;
 use ompfuse_rewriter::verify::VerifyError;
 use std::collections::BTreeSet;
@@ -19,6 +24,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// So often it is asked whether it is time to end.
 const EVERY: Duration = Duration::from_millis(20);
@@ -126,15 +132,7 @@ fn look(pids: &[u32], args: &RecordingArgs) -> Result<PathBuf> {
     }
     // Whoever interrupts it wants to see what it has.
     let _ = hold.take();
-    let ended = Ended {
-        exit: Exit::Unknown,
-        started,
-        duration_s: begun.elapsed().as_secs_f64(),
-        is_steady: false,
-        used: processors::Used::default(),
-        pace_s: [0.0; 2],
-        interrupted: None,
-    };
+    let ended = ended(started, begun);
     let name = match words.first() {
         Some(word) if programs.iter().all(|exe| *exe == programs[0]) => word.clone(),
         None if programs.len() == 1 => programs[0].clone().into_os_string(),
@@ -147,8 +145,76 @@ fn look(pids: &[u32], args: &RecordingArgs) -> Result<PathBuf> {
     };
     let sampling = samplers.into_iter().map(Sampler::end);
     let sampling = sampling.reduce(Sampling::and);
-    end(&run, &program, sampling, (pids, &programs), &ended, args)?;
+    let about = (pids, &programs[..]);
+    end(&run, &program, sampling, about, &ended, args.debug())?;
     Ok(run)
+}
+
+/// What processes do now: by the samples in a run's folder, or by looking at them for so long.
+///
+/// # Errors
+/// If there are no samples, and none can be had.
+pub(crate) fn now(
+    pids: &[u32],
+    run: Option<&Path>,
+    length: Duration,
+    hold: &Hold,
+) -> Result<SampledReport> {
+    let programs = pids.iter().map(|&pid| program_of(pid));
+    let programs: Vec<PathBuf> = programs.collect::<Result<_>>()?;
+    let folder = TempDir::with_prefix("ompfuse-")?;
+    let folder = folder.path();
+    let mut sampling = None;
+    for file in run.map_or_else(|| Ok(vec![]), load::listed)? {
+        let name = file.file_name().unwrap_or_default();
+        if name.to_string_lossy().ends_with(ENDING) {
+            std::fs::copy(&file, folder.join(name))?;
+            sampling = Some(Sampling::default());
+        }
+    }
+    let begun = Instant::now();
+    if sampling.is_none() {
+        let rate = Rate::default().per_second().unwrap_or_default();
+        let looked = pids
+            .iter()
+            .map(|&pid| Sampler::of_running(rate, folder, pid));
+        let looked: Vec<Sampler> = looked.collect::<Result<_>>()?;
+        let are_there = || pids.iter().any(|&pid| is_there(pid));
+        while begun.elapsed() < length && hold.pending().is_none() && are_there() {
+            std::thread::sleep(EVERY);
+        }
+        sampling = looked.into_iter().map(Sampler::end).reduce(Sampling::and);
+    }
+    let name: OsString = names_of(&programs).into();
+    let program = Program {
+        name: &name,
+        args: &[],
+        modules: vec![],
+    };
+    let ended = ended(launch::now(), begun);
+    let debug = DebugArgs::default();
+    end(
+        folder,
+        &program,
+        sampling,
+        (pids, &programs),
+        &ended,
+        &debug,
+    )?;
+    lines::sampled(folder, None, Progress::default())
+}
+
+/// The end of looking at processes, which go on.
+fn ended(started: f64, begun: Instant) -> Ended {
+    Ended {
+        exit: Exit::Unknown,
+        started,
+        duration_s: begun.elapsed().as_secs_f64(),
+        is_steady: false,
+        used: processors::Used::default(),
+        pace_s: [0.0; 2],
+        interrupted: None,
+    }
 }
 
 /// The names of programs, each once.
@@ -167,9 +233,14 @@ fn is_meant(error: &anyhow::Error, args: &RecordingArgs) -> bool {
             Static { .. } | NamelessRuntime { .. } | IncompleteRuntime { .. }
         )
     };
-    let is_unpatchable = error
-        .chain()
-        .any(|e| e.is::<VerifyError>() || e.downcast_ref::<ScanError>().is_some_and(by_scan));
+    // Of a program with other privileges the kernel lets only root take samples.
+    let is_root = rustix::process::geteuid().is_root();
+    let is_unpatchable = error.chain().any(|e| {
+        e.is::<VerifyError>()
+            || e.is::<OtherLibrary>()
+            || e.is::<Privileged>() && is_root
+            || e.downcast_ref::<ScanError>().is_some_and(by_scan)
+    });
     is_unpatchable && args.is_plain() && may_sample(args).is_ok()
 }
 
@@ -204,7 +275,7 @@ fn run(args: &RecordingArgs, stdout: &Stdout) -> Result<(PathBuf, u8)> {
         sampler.map(Sampler::end),
         (&[], &[exe]),
         &ended,
-        args,
+        args.debug(),
     )?;
     Ok((run, launch::status_of(ended.exit)))
 }
@@ -216,7 +287,7 @@ fn end(
     sampling: Option<Sampling>,
     (pids, programs): (&[u32], &[PathBuf]),
     ended: &Ended,
-    args: &RecordingArgs,
+    debug: &DebugArgs,
 ) -> Result<()> {
     let about = About {
         sampling,
@@ -230,7 +301,7 @@ fn end(
     let programs: Vec<String> = programs.collect();
     let names = Names {
         modules: &[],
-        debug: args.debug(),
+        debug,
         programs: &programs,
     };
     if let Err(error) = places::name(run, names) {
@@ -241,7 +312,7 @@ fn end(
 }
 
 /// Whether it has not ended: whoever has started it may not have asked for its end yet.
-fn is_there(pid: u32) -> bool {
+pub(crate) fn is_there(pid: u32) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
     let state = |stat: &String| Some(stat.rsplit_once(") ")?.1.chars().next()? != 'Z');
     stat.ok().as_ref().and_then(state).unwrap_or(false)

@@ -18,6 +18,21 @@ pub(crate) fn is_dynamic(file: &[u8]) -> bool {
     Elf::parse(file).is_ok_and(|elf| elf.interpreter.is_some())
 }
 
+/// A program for another C library than the one that recording needs.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: its C library is musl, and recording needs glibc; link it with that")]
+pub(crate) struct OtherLibrary(String);
+
+/// Refuses a program that can't load the runtime library.
+pub(crate) fn refuse_musl(path: &Path, file: &[u8]) -> Result<(), OtherLibrary> {
+    let elf = Elf::parse(file).ok();
+    let loader = elf.and_then(|elf| elf.interpreter).unwrap_or_default();
+    match loader.contains("/ld-musl-") {
+        true => Err(OtherLibrary(path.display().to_string())),
+        false => Ok(()),
+    }
+}
+
 /// A value for LD_LIBRARY_PATH with which a copy elsewhere finds the libraries that the original finds beside itself.
 /// `None`: it looks for none there.
 pub(crate) fn library_path(

@@ -14,6 +14,7 @@ mod doctor;
 mod embedded;
 mod event_sets;
 mod git;
+mod going;
 mod input;
 mod interrupt;
 mod launch;

@@ -11,6 +11,7 @@ use anyhow::Result;
 use ompfuse_report::Report;
 use ompfuse_report::model::growth::GrowthReport;
 use ompfuse_report::model::series::Series;
+use ompfuse_report::sampled::SampledReport;
 use ompfuse_report::view::html::{self, Keys, Page, SourceFile, Sources, timeline};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,28 @@ impl PageArgs {
             Some(file) => save(file, &html::series::render(series)),
             None => Ok(()),
         }
+    }
+
+    /// Writes the page of a run with samples only, if one is wanted.
+    pub(crate) fn write_sampled(&self, report: &SampledReport, run: &Path) -> Result<()> {
+        let Some(file) = &self.html else {
+            return Ok(());
+        };
+        let begun = load::begun_at(run);
+        let lines = report.regions.iter().flat_map(|region| &region.lines);
+        let mut sources = match self.lacks(Redacted::Sources) {
+            true => Sources::new(),
+            false => files(lines.filter_map(|line| line.file.as_ref()), begun),
+        };
+        let redacted = self.lacks(Redacted::Names).then(|| html::redacted(report));
+        if self.lacks(Redacted::Names) {
+            sources = renamed(sources);
+        }
+        let report = redacted.as_ref().unwrap_or(report);
+        save(
+            file,
+            &html::sampled::render(report, begun.and_then(date), &sources),
+        )
     }
 
     /// Writes the page of a report, if one is wanted. `input`: the run or profile that it is of, if that is at hand.
@@ -147,8 +170,13 @@ pub(crate) fn sources(report: &Report, begun: Option<f64>) -> Sources {
     let sampled = report.sampled.iter().flat_map(|s| &s.regions);
     let lines = sampled.flat_map(|region| &region.lines);
     let of_lines = lines.filter_map(|line| line.file.as_ref());
+    files(of_regions.chain(of_lines), begun)
+}
+
+/// Those of these files that are there.
+fn files<'a>(paths: impl Iterator<Item = &'a String>, begun: Option<f64>) -> Sources {
     let mut sources = Sources::new();
-    for path in of_regions.chain(of_lines) {
+    for path in paths {
         if sources.contains_key(path) {
             continue;
         }

@@ -19,15 +19,17 @@ fn given_by(file: &Path) -> Option<&'static str> {
     has.is_ok().then_some("capabilities")
 }
 
+/// A program that isn't recorded because it has privileges.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} has privileges of its own ({1}) and is not recorded; record a copy without them")]
+pub(crate) struct Privileged(String, &'static str);
+
 /// Refuses to record such a program.
-pub(crate) fn refuse_to_record(file: &Path) -> Result<()> {
-    if let Some(why) = given_by(file) {
-        bail!(
-            "{} has privileges of its own ({why}) and is not recorded; record a copy without them",
-            file.display()
-        );
+pub(crate) fn refuse_to_record(file: &Path) -> Result<(), Privileged> {
+    match given_by(file) {
+        Some(why) => Err(Privileged(file.display().to_string(), why)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Refuses to patch such a program in a way in which it would not start.

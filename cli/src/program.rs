@@ -57,6 +57,7 @@ impl Prepared {
             .with_context(|| format!("cannot find {}", found.display()))?;
         privileges::refuse_to_record(&file)?;
         let bytes = input::map(&file)?;
+        loader::refuse_musl(&found, &bytes)?;
         let libraries = Libraries::prepare(selection)?;
         let mut prepared = Prepared {
             env: libraries.env(std::env::var_os(libraries::AUDIT)).into(),

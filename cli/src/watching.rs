@@ -6,10 +6,12 @@ mod history;
 mod metrics;
 mod picture;
 mod rows;
+mod sampled;
 mod screen;
 mod serve;
 
 pub(crate) use rows::{Part, Process, Row, ThreadRow};
+pub(crate) use sampled::sampled;
 pub(crate) use screen::{Finished, browse, show};
 pub(crate) use serve::serve;
 

@@ -38,7 +38,7 @@ pub use ending::{EndedThread, Ending, last_of, without_end};
 pub use functions::FunctionSum;
 pub use memory::{Memory, maker};
 pub use named::Share;
-pub use region::{LineSum, RegionLines};
+pub use region::{LineSum, RegionLines, UNKNOWN};
 pub use stacks::{Along, Stack, Stacks};
 pub use summed::sampled_sums;
 pub use sums::{IMPORT, SampledSum, SampledSums};

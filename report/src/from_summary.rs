@@ -127,6 +127,7 @@ pub(crate) fn facts(summary: &Indexed<'_>, ids: &[u32]) -> Report {
         losses: vec![],
         tried: None,
         to_try: vec![],
+        goes_on: vec![],
         losses_of_s: None,
         lost_s: None,
         lost_is_least: false,

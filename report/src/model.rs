@@ -146,6 +146,9 @@ pub struct Report {
     /// nothing that can be tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_try: Vec<String>,
+    /// Processes that went on recording when the report was made; empty if all had ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goes_on: Vec<sampled::GoesOn>,
     /// For each thread of the first run: the check that every tick and event was counted exactly once.
     pub accounting: Vec<ThreadCheck>,
     /// Name of the strategy that combined the runs; null if there is one run.

@@ -1,5 +1,6 @@
 //! Samples as a report: the lines and functions of regions, and of the code outside of them.
 
+pub mod compare;
 mod pools;
 
 use crate::model::sampled::called;
@@ -11,17 +12,17 @@ use ompfuse_format::run::RunHeader;
 use ompfuse_format::samples::{ClosedAt, Sampling};
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::samples::{
-    Asleep, LastSeen, Lines, RegionLines, SampledPlace, SampledPlaces, ThreadLines, Uneven,
+    Asleep, LastSeen, Lines, RegionLines, SampledPlace, SampledPlaces, ThreadLines, UNKNOWN, Uneven,
 };
 use ompfuse_fuse::table::Site;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Most lines of a region that are told.
 const MOST: usize = 1000;
 
 /// The samples of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledReport {
     /// The program as the user named it.
     pub program: String,
@@ -34,27 +35,27 @@ pub struct SampledReport {
     /// Records that the kernel had no room for.
     pub lost: u64,
     /// Since when there were none any more, and why.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<ClosedAt>,
     /// Samples of threads that had nothing to do, outside of constructs.
     pub idle: u64,
     /// Samples of other processes, other threads, and times at which nothing was recorded.
     pub unrecorded: u64,
     /// Libraries with threads of their own, which aren't recorded; without those that hardly worked.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<SampledPool>,
     /// Regions, those with most samples first.
     pub regions: Vec<SampledRegion>,
     /// Of a process that ran already, or couldn't be patched: there are no records, and stacks tell regions.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<SampledProcess>,
     /// Of such a process, and of one that a signal has ended: the threads, the one that computed most first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<SampledThread>,
 }
 
 /// Processes that ran already when they were looked at, or a program of which there are no records.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledProcess {
     /// The numbers of the processes; empty: it was started.
     pub pids: Vec<u32>,
@@ -63,7 +64,7 @@ pub struct SampledProcess {
 }
 
 /// What a thread did while it was looked at. Times are in seconds; those with a processor are estimates, as samples are.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledThread {
     /// Kernel's thread number.
     pub tid: u32,
@@ -82,27 +83,30 @@ pub struct SampledThread {
     /// Without processor, and nobody has seen where.
     pub unseen_s: f64,
     /// What it did when it was looked at last; absent if nobody knows.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<SampledLast>,
 }
 
 /// The samples of a region, or of the code outside of constructs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledRegion {
-    /// Kind; `None`: the code outside of constructs.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Kind; `None`: the code outside of constructs, or in one that isn't known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub construct: Option<Construct>,
+    /// It is in a construct, and stacks don't tell in which: the last call of a function may be a jump.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unknown: bool,
     /// Of a call of another library: the function that is called.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called: Option<String>,
     /// The function that holds it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
     /// Source file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line there.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Link-time addresses of its sites.
     pub sites: Vec<String>,
@@ -119,7 +123,7 @@ pub struct SampledRegion {
     /// So near to a begin or end that they may be of another region; they are in no other sum.
     pub uncertain: u64,
     /// Where there are no records: time that threads waited in the OpenMP runtime without processor, in seconds.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub waits_s: f64,
     /// Samples of the work whose callers are known up to the region's begin.
     pub whole: u64,
@@ -128,10 +132,10 @@ pub struct SampledRegion {
     /// Lines with at least [`LEAST`], likewise.
     pub lines: Vec<SampledLine>,
     /// Its slow units against fast ones, where they are uneven. Of several sites that are one region those with most units.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uneven: Option<Uneven>,
     /// Time in which its threads had no processor, because they wanted none and OpenMP didn't make them wait; absent if there was none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asleep: Option<Asleep>,
 }
 
@@ -152,10 +156,12 @@ impl SampledReport {
         sites: &[Site],
         places: &SampledPlaces,
     ) -> SampledReport {
-        let mut rows: BTreeMap<Key<'_>, Row> = BTreeMap::new();
+        let mut rows: BTreeMap<(bool, Key<'_>), Row> = BTreeMap::new();
         for region in &lines.regions {
             let site = region.site.and_then(|at| sites.get(at as usize));
-            let row = rows.entry(key(site)).or_default();
+            let is_unknown = region.site == Some(UNKNOWN);
+            let row = rows.entry((is_unknown, key(site))).or_default();
+            row.region.is_unknown = is_unknown;
             row.add(site, region, places);
             if let Some(uneven) = region.site.and_then(|site| lines.uneven.get(&site)) {
                 row.add_uneven(uneven);

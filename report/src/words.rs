@@ -9,6 +9,7 @@ pub(crate) mod distribution;
 mod ending;
 mod estimates;
 mod gates;
+mod going;
 mod growth;
 pub(crate) mod head;
 mod health;
@@ -43,6 +44,7 @@ pub(crate) use compare::{
 pub use contexts::{called_from, functions, is_beginning, python_caller};
 pub(crate) use gates::explained;
 pub use gates::{outcome, outcome_word};
+pub(crate) use going::goes_on;
 pub use growth::{growth_intervals, growth_verdict};
 pub use health::losses;
 pub(crate) use health::problem;

@@ -1,5 +1,7 @@
 //! `ompfuse diff`.
 
+mod shares;
+
 use crate::load::sides;
 use crate::output::{Stream, Usage};
 use crate::pager;
@@ -22,7 +24,7 @@ const FAILED: u8 = 3;
 /// Compare two runs, builds or compilers: which regions changed, by how much, how sure that is, and why
 ///
 /// Each side is a run folder, a folder of repeated runs, a profile, a job's folder, or a baseline. Repeat the runs: with one run on a
-/// side the noise is unknown.
+/// side the noise is unknown. Of a run with samples only, shares are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse diff out-gcc out-clang
@@ -156,6 +158,10 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let bar = progress::whole("comparing");
     let (half, rest) = (bar.progress().part(0.5), bar.progress().part(0.5));
     let (first, second) = args.sides();
+    if let Some(shares) = shares::shares(args, [&first, &second], bar.progress())? {
+        drop(bar);
+        return shares::print(args, &shares).map(|()| 0);
+    }
     let (mut units_a, mut units_b) = (SideUnits::default(), SideUnits::default());
     let a = sides::side("A", &first, &mut |s, t| units_a.add(s, t), half)?;
     let b = sides::side("B", &second, &mut |s, t| units_b.add(s, t), rest)?;

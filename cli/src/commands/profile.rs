@@ -66,8 +66,9 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         Recorded::Records(recording) => recording,
         Recorded::Samples(run, status) => {
             let file = args.report.as_deref();
-            if !args.quiet.quiet || file.is_some() || args.how.is_json() {
-                super::report::hand_over_sampled(&run, &args.how, file)?;
+            let is_quiet = args.quiet.quiet && file.is_none() && !args.how.is_json();
+            if !is_quiet || args.how.page().is_wanted() {
+                super::report::hand_over_sampled(&run, &args.how, file, is_quiet)?;
             }
             output::remark(format_args!("samples are in {}", run.display()));
             return Ok(status);

@@ -7,6 +7,7 @@ mod series;
 pub(super) use series::hand_over_series;
 
 use super::trial;
+use crate::going::{self, Going};
 use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
@@ -243,14 +244,19 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let has_samples_only =
         |input: &PathBuf| load::first_run(input).is_some_and(|run| load::has_samples_only(&run));
     // What else is asked for needs records, and is refused where these are read.
-    let is_plain = !args.report.page.is_wanted()
-        && !args.browse
+    let is_plain = !args.browse
         && args.interval.is_none()
         && args.region.is_none()
         && args.suggest_filter.is_none();
     if is_plain && inputs.len() == 1 && has_samples_only(&inputs[0]) {
         return lines(inputs, None, args);
     }
+    let going = match inputs {
+        [input] => going::going(input)?,
+        _ => None,
+    };
+    let going = going.as_ref();
+    let inputs = going.map_or(inputs, |going| std::slice::from_ref(&going.run));
     if let Some(interval) = &args.interval {
         return over_time(inputs, interval, args);
     }
@@ -294,13 +300,14 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if args.report.page.is_wanted()
         && !args.from_sums
         && args.suggest_filter.is_none()
-        && let Some((summary, records)) = Records::with_summary(input)?
+        && let Some((mut summary, records)) = Records::with_summary(input)?
     {
         let page = &args.report.page;
-        return page.write_with(&of(&summary, input), Some(input), records);
+        let report = of(&mut summary, input, going);
+        return page.write_with(&report, Some(input), records);
     }
     let bar = progress::whole("reading");
-    let summary = match args.from_sums {
+    let mut summary = match args.from_sums {
         true => load::sums(input)?,
         false => load::summary(input, args.memory.bytes(), bar.progress())?,
     };
@@ -313,15 +320,19 @@ pub(super) fn run(args: &Args) -> Result<()> {
             None => output::print(&lines),
         };
     }
-    print(&of(&summary, input), args, Some(input))
+    print(&of(&mut summary, input, going), args, Some(input))
 }
 
-/// The report of a run, with what was tried beside it, and what can be.
-fn of(summary: &Summary, input: &Path) -> Report {
+/// The report of a run, with what was tried beside it, and what can be. `going`: it goes on.
+fn of(summary: &mut Summary, input: &Path, going: Option<&Going>) -> Report {
+    if let Some(going) = going {
+        going.correct(summary);
+    }
     let report = Report::new(summary);
     Report {
         tried: trial::read(input),
         to_try: trying::told(&report, summary),
+        goes_on: going.map_or_else(Vec::new, |going| going.processes.clone()),
         ..report
     }
 }
@@ -334,6 +345,9 @@ fn lines(inputs: &[PathBuf], wanted: Option<&Selector>, args: &Args) -> Result<(
     let bar = progress::whole("reading");
     let report = lines::sampled(input, wanted, bar.progress())?;
     drop(bar);
+    if args.report.page.is_wanted() {
+        return args.report.page.write_sampled(&report, input);
+    }
     if args.report.is_json() {
         return output::print_json(&report);
     }
@@ -342,10 +356,16 @@ fn lines(inputs: &[PathBuf], wanted: Option<&Selector>, args: &Args) -> Result<(
 }
 
 /// The report of a process that ran already.
-pub(super) fn hand_over_sampled(run: &Path, args: &ReportArgs, file: Option<&Path>) -> Result<()> {
+pub(super) fn hand_over_sampled(
+    run: &Path,
+    args: &ReportArgs,
+    file: Option<&Path>,
+    is_quiet: bool,
+) -> Result<()> {
     let report = lines::sampled(run, None, Progress::default())?;
-    if args.page.is_wanted() {
-        output::note("there is no page: it needs records, and there are samples only");
+    args.page.write_sampled(&report, run)?;
+    if is_quiet {
+        return Ok(());
     }
     let text = |stream| view::sampled::text(&report, args.options(stream));
     match file {
@@ -384,9 +404,10 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()>
     let page = &args.report.page;
     if page.is_wanted() {
         let bar = progress::whole("reading");
-        let summary = load::summary(input, args.memory.bytes(), bar.progress())?;
+        let mut summary = load::summary(input, args.memory.bytes(), bar.progress())?;
         drop(bar);
-        return page.write_grown(&of(&summary, input), Some(input), Some(grown.growth));
+        let report = of(&mut summary, input, None);
+        return page.write_grown(&report, Some(input), Some(grown.growth));
     }
     let report = &grown.growth;
     if args.report.is_json() {
@@ -443,7 +464,7 @@ pub(super) fn hand_over(
     folder: &Path,
     is_quiet: bool,
 ) -> Result<()> {
-    let report = of(summary, folder);
+    let report = of(&mut summary.clone(), folder, None);
     args.page.write(&report, Some(folder))?;
     if is_quiet {
         return Ok(());

@@ -19,6 +19,11 @@ pub(crate) struct Args {
     /// ompfuse-out* here)
     #[arg(value_name = "DIR|PID")]
     target: Option<PathBuf>,
+    /// Look at processes that run already (`4711,4712`), by samples: each picture is of the time since the last one
+    ///
+    /// They are not stopped, and nothing of them is changed.
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["target", "serve"])]
+    pid: Vec<u32>,
     /// Seconds between two pictures, or between two looks of --serve
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_seconds)]
     every: f64,
@@ -46,8 +51,13 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let watching = Watching::when_begun(&or_newest(args.target.as_deref())?)?;
     let interval = Duration::from_secs_f64(args.every);
+    let has_screen = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    let is_once = !has_screen;
+    if !args.pid.is_empty() {
+        return watching::sampled(&args.pid, interval, is_once, args.format.is_json());
+    }
+    let watching = Watching::when_begun(&or_newest(args.target.as_deref())?)?;
     if let Some(address) = args.serve {
         let (last, ended) = watching::serve(watching, address, interval)?;
         let printed = output::print(&last.text());
@@ -57,7 +67,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if args.format.is_json() {
         return output::print_json(&watching.picture(None));
     }
-    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+    if is_once {
         return output::print(&watching.picture(None).text());
     }
     let (last, ended) = watching::show(watching, interval)?;

@@ -76,6 +76,50 @@ pub(crate) fn fresh(
     None // a thread that is faster than this command: next time
 }
 
+/// Copies what a thread has recorded by now, as if it had ended; nothing if there is nothing to read.
+pub(crate) fn copy(path: &Path, to: &Path) -> Result<()> {
+    let file = crate::input::open(path)?;
+    let copy = std::fs::File::create(to)?;
+    let header = || {
+        let mut bytes = vec![0; HEADER_LEN];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        let header = ThreadHeader::parse(&bytes).ok()?;
+        Some((header, bytes))
+    };
+    let part = |part: Range<u64>| {
+        let mut bytes = vec![0; BLOCK];
+        for at in part.clone().step_by(BLOCK) {
+            let len = (part.end - at).min(BLOCK as u64) as usize;
+            file.read_exact_at(&mut bytes[..len], at)?;
+            copy.write_all_at(&bytes[..len], at)?;
+        }
+        anyhow::Ok(part.end)
+    };
+    let mut copied = 0;
+    for _ in 0..ATTEMPTS {
+        let Some((before, bytes)) = header() else {
+            return Ok(()); // it is about to begin
+        };
+        let [log, stage] = before.behind(0);
+        copied = part(log.start.max(copied)..log.end.max(copied))?;
+        part(stage)?;
+        let sums = before.sums_at.saturating_add(before.sums_len);
+        part(before.sums_at..sums)?;
+        let is_it =
+            |after: &ThreadHeader| (after.flushed, after.stage) == (before.flushed, before.stage);
+        if header().is_some_and(|(after, _)| is_it(&after)) {
+            copy.write_all_at(&bytes, 0)?;
+            // Stage and sums may lie behind what was copied, without anything in them.
+            copy.set_len(file.metadata()?.len())?;
+            return Ok(());
+        }
+    }
+    Ok(()) // a thread that is faster than this command
+}
+
+/// Bytes that are copied at once.
+const BLOCK: usize = 1 << 20;
+
 /// A thread's table of sums, which it goes on to add to. `None`: there is no file to read.
 pub(crate) fn table(path: &Path, header: &ThreadHeader) -> Option<Vec<u8>> {
     let file = crate::input::open(path).ok()?;

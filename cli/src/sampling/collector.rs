@@ -139,7 +139,8 @@ impl Work {
             let is_last = ended.load(Ordering::Relaxed);
             self.drain();
             self.rings.follow();
-            if self.clocks_ns.saturating_add(CLOCKS_NS) <= raw_ns() || is_last {
+            let is_due = self.clocks_ns.saturating_add(CLOCKS_NS) <= raw_ns() || is_last;
+            if is_due {
                 self.read_clocks();
             }
             match limit.0.load(Ordering::Relaxed) {
@@ -150,7 +151,8 @@ impl Work {
             if let Some(verdict) = self.watch.look(passed, self.rings.for_each_thread()) {
                 self.close(verdict);
             }
-            if self.bytes.len() >= BYTES / 2 || is_last {
+            // Whoever reads a run that goes on wants to know what threads do now.
+            if self.bytes.len() >= BYTES / 2 || is_due {
                 self.write()?;
             }
             if is_last {

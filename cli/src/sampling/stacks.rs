@@ -16,8 +16,9 @@ use std::path::Path;
 #[derive(Default)]
 pub(super) struct Stacks {
     memory: Memory,
-    /// Files with machine code that a stack was in, with their rules, as the memory numbers them; `None`: they can't be read, or have none.
-    objects: HashMap<u32, Option<(Input, CallerRules)>>,
+    /// Files with machine code that a stack was in, with their rules if they have some, as the memory numbers them; `None`: they can't be
+    /// read.
+    objects: HashMap<u32, Option<(Input, Option<CallerRules>)>>,
     /// By file and place in it.
     rules: HashMap<(u32, u64), Option<CallerRule>>,
 }
@@ -55,17 +56,23 @@ impl Stacks {
         };
         let mut addresses = vec![ip];
         let (mut code, mut at, mut frame_pointer) = (ip, sp, bp);
+        let caller = read(sp).filter(|&caller| self.has_called_unruled(pid, ip, caller));
+        if let Some(caller) = caller {
+            addresses.push(caller);
+            (code, at) = (caller - 1, sp + 8);
+        }
+        let is_certain = caller.is_none();
         while addresses.len() < MAX_FRAMES {
             let up = match self.rule(pid, code) {
                 None => return (addresses, false),
-                Some(CallerRule::Last) => return (addresses, true),
+                Some(CallerRule::Last) => return (addresses, is_certain),
                 Some(up) => up,
             };
             let Some((address, above, kept)) = climb(up, at, frame_pointer, &read) else {
                 return (addresses, false);
             };
             if address == 0 {
-                return (addresses, true);
+                return (addresses, is_certain);
             }
             addresses.push(address);
             // The call is right before.
@@ -76,24 +83,59 @@ impl Stacks {
 
     fn rule(&mut self, pid: u32, address: u64) -> Option<CallerRule> {
         let (object, offset) = self.memory.find(pid, address)?;
-        let Stacks {
-            memory,
-            objects,
-            rules,
-        } = self;
-        let found = || {
-            let known = objects.entry(object);
-            let known = known.or_insert_with(|| open(memory.objects().get(object as usize)?));
-            let (bytes, rules) = known.as_mut()?;
-            rules.at(bytes, offset)
+        if let Some(known) = self.rules.get(&(object, offset)) {
+            return *known;
+        }
+        let found = self.object(object);
+        let found = found.as_mut();
+        let found = found.and_then(|(bytes, rules)| rules.as_mut()?.at(bytes, offset));
+        self.rules.insert((object, offset), found);
+        found
+    }
+
+    fn object(&mut self, object: u32) -> &mut Option<(Input, Option<CallerRules>)> {
+        let path = self.memory.objects().get(object as usize);
+        let known = self.objects.entry(object);
+        known.or_insert_with(|| open(path?))
+    }
+
+    /// Whether code of a file has no rule (as in musl's C library), and what is on top of the stack follows a call: functions that call
+    /// nothing have their return address there.
+    fn has_called_unruled(&mut self, pid: u32, ip: u64, caller: u64) -> bool {
+        if self.memory.find(pid, ip).is_none() || self.rule(pid, ip).is_some() {
+            return false;
+        }
+        let Some((object, offset)) = self.memory.find(pid, caller) else {
+            return false;
         };
-        *rules.entry((object, offset)).or_insert_with(found)
+        let known = self.object(object).as_ref();
+        let before = known.and_then(|(bytes, _)| bytes.get(..usize::try_from(offset).ok()?));
+        before.is_some_and(ends_with_call)
     }
 }
 
-fn open(path: &str) -> Option<(Input, CallerRules)> {
+/// Whether code ends with a call: a relative one, or of what a register or memory says.
+fn ends_with_call(code: &[u8]) -> bool {
+    let ends = |len: usize| code.len().checked_sub(len).and_then(|at| code.get(at..));
+    let is_indirect = |len: usize| match ends(len) {
+        Some([0xff, kind, more @ ..]) if kind >> 3 & 7 == 2 => {
+            let has_more = kind & 7 == 4 && kind >> 6 != 3;
+            let offset = match (kind >> 6, kind & 7, more.first()) {
+                (0, 5, _) | (2, ..) => 4,
+                (0, 4, Some(base)) if base & 7 == 5 => 4,
+                (1, ..) => 1,
+                _ => 0,
+            };
+            len == 2 + usize::from(has_more) + offset
+        }
+        _ => false,
+    };
+    matches!(ends(5), Some([0xe8, ..])) || (2..=7).any(is_indirect)
+}
+
+fn open(path: &str) -> Option<(Input, Option<CallerRules>)> {
     let input = input::map(Path::new(path)).ok()?;
-    let rules = CallerRules::read(&input)?;
+    let rules = CallerRules::read(&input);
     Some((input, rules))
 }
 
@@ -147,6 +189,21 @@ mod tests {
         assert_eq!(climb(of_frame, 1000, 1008, &read), Some((33, 1024, 22)));
         assert_eq!(climb(of_frame, 1000, 900, &read), None);
         assert_eq!(climb(CallerRule::Last, 1000, 1008, &read), None);
+    }
+
+    #[test]
+    fn calls_are_told_from_what_else_is_before() {
+        let calls: [&[u8]; 6] = [
+            &[0x90, 0xe8, 1, 2, 3, 4],
+            &[0xff, 0xd0],
+            &[0x41, 0xff, 0xd4],
+            &[0xff, 0x15, 1, 2, 3, 4],
+            &[0xff, 0x50, 8],
+            &[0xff, 0x14, 0xc5, 1, 2, 3, 4],
+        ];
+        let others: [&[u8]; 4] = [&[], &[0xff, 0xe0], &[0xff, 0x15, 1, 2], &[0xe9, 1, 2, 3, 4]];
+        assert!(calls.iter().all(|code| ends_with_call(code)));
+        assert!(!others.iter().any(|code| ends_with_call(code)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::asleep::StopPlace;
 use super::asleep::stop_place;
 use super::attribute::Sums;
 use super::collected::{Away, Collected, OfFile, SampleAt};
-use super::region::Line;
+use super::region::{Line, UNKNOWN};
 use crate::run::places::{Code, SampledPlaces};
 use ompfuse_format::Construct;
 use serde::{Deserialize, Serialize};
@@ -64,10 +64,19 @@ pub struct LastSeen {
 struct Found {
     site: Option<u32>,
     is_runtime: bool,
+    /// The runtime has called the program for a construct that isn't known: the last call of a function may be a jump.
+    is_called: bool,
     /// Nobody has called the runtime for something.
     is_idle: bool,
     /// A function that compiled code calls, where nothing else is known.
     entry: Option<u32>,
+}
+
+impl Found {
+    /// Whose sums it is in.
+    fn region(&self) -> Option<u32> {
+        self.site.or(self.is_called.then_some(UNKNOWN))
+    }
 }
 
 /// How names of a runtime's functions begin that compiled code calls, or that call it. A last call in a function is a jump: then the
@@ -136,7 +145,7 @@ impl Sums<'_> {
             return;
         }
         let work = self.work(file, sample, place);
-        let region = self.regions.entry(found.site).or_default();
+        let region = self.regions.entry(found.region()).or_default();
         match (is_recording, found.is_runtime) {
             (true, _) => region.sums.recording += 1,
             (false, true) => {
@@ -164,7 +173,7 @@ impl Sums<'_> {
             return;
         }
         let at = self.stop(file, away);
-        let region = self.regions.entry(found.site).or_default();
+        let region = self.regions.entry(found.region()).or_default();
         if found.is_runtime {
             thread.waits_ns += away.ns;
             region.sums.waits_ns += away.ns;
@@ -178,7 +187,7 @@ impl Sums<'_> {
     fn found(&self, file: usize, sample: &SampleAt) -> Found {
         let callers = self.named.callers[file].get(sample.callers as usize);
         let calls = callers.map_or(&[][..], |callers| &callers.calls);
-        let (mut is_runtime, mut entry) = (None, None);
+        let (mut is_runtime, mut entry, mut is_called) = (None, None, false);
         for code in std::iter::once(&sample.at).chain(calls) {
             let place = self.named.place(file, code);
             let known = place.and_then(|p| self.named.places.places.get(p as usize));
@@ -190,6 +199,7 @@ impl Sums<'_> {
                 _ => None,
             };
             let name = known.filter(|p| p.code == Code::Runtime);
+            is_called |= is_runtime == Some(false) && name.is_some();
             let name = name.and_then(|p| p.function.as_deref());
             // What it has called may have jumped to another function.
             let is_body = is_runtime.is_none() && name == Some(INVOKES);
@@ -207,14 +217,21 @@ impl Sums<'_> {
             let is_runtime = is_runtime == Some(true);
             let is = |site: u32, what: fn(Construct) -> bool| construct(site).is_some_and(what);
             let is_call = |site: u32| code != &sample.at && is(site, Construct::is_call);
-            let calls = mark.calls.filter(|&site| {
-                is_runtime || is_call(site) || mark.inside.is_none() && is(site, Construct::is_fork)
+            let is_fork = |site: u32| is(site, Construct::is_fork);
+            let calls = mark.calls.filter(|&site| match is_called {
+                true => is_fork(site),
+                false => is_runtime || is_call(site) || mark.inside.is_none() && is_fork(site),
             });
-            if let Some(site) = calls.or(mark.inside) {
+            let inside = mark.inside.filter(|_| !is_called);
+            if is_called && calls.is_none() {
+                break;
+            }
+            if let Some(site) = calls.or(inside) {
                 let is_runtime = is_runtime || calls.is_some_and(is_call);
                 return Found {
                     site: Some(site),
                     is_runtime,
+                    is_called,
                     is_idle: false,
                     entry: None,
                 };
@@ -224,6 +241,7 @@ impl Sums<'_> {
         Found {
             site: None,
             is_runtime: is_runtime == Some(true),
+            is_called,
             is_idle: is_runtime == Some(true) && is_whole && entry.is_none(),
             entry,
         }

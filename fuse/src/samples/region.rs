@@ -6,6 +6,9 @@ use crate::run::places::SampledPlaces;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
+/// In the place of a site: the runtime has called the code for a construct, and the stack doesn't tell for which.
+pub const UNKNOWN: u32 = u32::MAX;
+
 /// Samples at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineSum {
@@ -20,7 +23,7 @@ pub struct LineSum {
 /// The samples of a region, or of what is outside of all.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RegionLines {
-    /// Position in the run's sites; `None`: the code outside of constructs.
+    /// Position in the run's sites; `None`: the code outside of constructs. [`UNKNOWN`]: in a construct that isn't known.
     pub site: Option<u32>,
     /// In the program's code and that of its libraries.
     pub work: u64,

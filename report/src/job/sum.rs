@@ -48,6 +48,7 @@ pub(super) fn add(first: &mut Report, other: Report) {
         scaling: _,
         tried: _,
         to_try: _,
+        goes_on: _,
         threads,
         duration_s,
         lifetime_s,

@@ -112,6 +112,18 @@ pub(crate) fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// A process that goes on: the report is of what it had recorded by then.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GoesOn {
+    /// The process.
+    pub pid: u32,
+    /// Its rank in a job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// What its threads did then, as far as it is known, the process's first thread first; at most 20.
+    pub threads: Vec<EndedThread>,
+}
+
 /// How a process ended that didn't come to its end: it was killed, or left from within.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledEnding {
@@ -124,7 +136,7 @@ pub struct SampledEnding {
     pub threads: Vec<EndedThread>,
 }
 
-/// A thread of such a process.
+/// A thread, and what it did when it was looked at last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EndedThread {
     /// Kernel's thread number.

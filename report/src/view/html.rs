@@ -18,6 +18,7 @@ mod paths;
 mod redact;
 mod regions;
 pub(in crate::view) mod rows;
+pub mod sampled;
 pub mod series;
 mod shares;
 pub(in crate::view) mod source;

@@ -1,6 +1,7 @@
 //! Lines and functions of regions as text for a terminal.
 
-mod process;
+pub(in crate::view) mod process;
+pub mod shares;
 
 use super::paint::{self, Paint};
 use super::table::{self, Column, wrap};
@@ -97,7 +98,8 @@ fn head(report: &SampledReport, options: TextOptions) -> String {
 
 /// How much of the work outside of constructs imports Python's modules.
 fn importing(regions: &[SampledRegion]) -> Option<String> {
-    let outside = regions.iter().find(|r| r.construct.is_none())?;
+    let mut outside = regions.iter();
+    let outside = outside.find(|r| r.construct.is_none() && !r.is_unknown)?;
     let mut functions = outside.functions.iter();
     let import = functions.find(|f| f.function.as_deref() == Some(IMPORT))?;
     let share = import.total as f64 / outside.work.max(1) as f64;
@@ -243,22 +245,43 @@ fn of_functions(region: &SampledRegion, options: TextOptions) -> String {
 }
 
 /// A region in words.
-fn name(region: &SampledRegion) -> String {
+pub(in crate::view) fn name(region: &SampledRegion) -> String {
+    let source = region.file.as_deref().zip(region.line);
+    if region.is_unknown {
+        return UNKNOWN.to_owned();
+    }
+    named(&Named {
+        construct: region.construct,
+        called: region.called.as_deref(),
+        source,
+        site: region.sites.first().map(String::as_str),
+        function: region.function.as_deref(),
+    })
+}
+
+/// What code is in that the runtime has called, where the stack doesn't tell for which construct.
+const UNKNOWN: &str = "in a construct that isn't known";
+
+/// What names a region.
+struct Named<'a> {
+    construct: Option<Construct>,
+    called: Option<&'a str>,
+    source: Option<(&'a str, u32)>,
+    site: Option<&'a str>,
+    function: Option<&'a str>,
+}
+
+fn named(region: &Named<'_>) -> String {
     let Some(construct) = region.construct else {
         return "outside of constructs".to_owned();
     };
-    let called = region.called.as_deref();
-    let mut name = called.unwrap_or(construct.name()).to_owned();
-    match (&region.file, region.line) {
-        (Some(file), Some(line)) => name += &format!(" {}:{line}", base(file)),
-        _ => {
-            name += &region
-                .sites
-                .first()
-                .map_or(String::new(), |s| format!(" {s}"))
-        }
+    let mut name = region.called.unwrap_or(construct.name()).to_owned();
+    match (region.source, region.site) {
+        (Some((file, line)), _) => name += &format!(" {}:{line}", base(file)),
+        (None, Some(site)) => name += &format!(" {site}"),
+        (None, None) => {}
     }
-    match &region.function {
+    match region.function {
         Some(function) => format!("{name} ({})", in_sentence(function)),
         None => name,
     }
@@ -268,7 +291,7 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn function(line: &SampledLine) -> String {
+pub(in crate::view) fn function(line: &SampledLine) -> String {
     let name = match (&line.function, &line.inlined_into) {
         (Some(function), Some(into)) => format!("{function} (inlined into {into})"),
         (Some(function), None) => function.clone(),

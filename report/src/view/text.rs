@@ -174,7 +174,8 @@ fn sections(report: &Report, options: TextOptions) -> String {
     let tried = report.tried.as_ref();
     let tried =
         tried.map(|t| table::wrap(&format!("tried: {}", words::tried(t)), options.width, "  "));
-    let mut sections: Vec<String> = tried.into_iter().chain(verdict).collect();
+    let mut sections: Vec<String> = goes_on(report, options).into_iter().collect();
+    sections.extend(tried.into_iter().chain(verdict));
     sections.push(sections::header(report, options));
     sections.extend(parts::starved(report, options));
     sections.extend(probes::probes(report, options));
@@ -226,6 +227,15 @@ fn sections(report: &Report, options: TextOptions) -> String {
         missing::skipped(report, options)
     }));
     sections.join("\n")
+}
+
+/// That processes go on, and what their threads do.
+fn goes_on(report: &Report, options: TextOptions) -> Option<String> {
+    let mut lines = words::goes_on(report).into_iter();
+    let paint = Paint { on: options.colour };
+    let first = table::wrap(&lines.next()?, options.width, "  ");
+    let lines = lines.map(|line| table::wrap(&format!("  {line}"), options.width, "      "));
+    Some(paint.bold(first.trim_end()) + "\n" + &lines.collect::<String>())
 }
 
 /// Of a section that was asked for by its name and has nothing to show.

@@ -19,7 +19,7 @@ static void locks(int thread)
     kept += 1;
 }
 
-static void compute(long n)
+static __attribute__((noinline)) void compute(long n)
 {
     double x = 1;
     for (long i = 0; i < n; i++) x = x * 0.999 + 1; /* here: spin */
@@ -32,6 +32,23 @@ static void reading(void)
     char byte;
     if (pipe(ends)) abort();
     kept += read(ends[0], &byte, 1); /* here: pipe */
+}
+
+static void *sleeper(void *nothing)
+{
+    for (;;) pause();
+    return nothing;
+}
+
+/* As many threads as some servers have. */
+static void many(void)
+{
+    pthread_t thread;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 1 << 16);
+    for (int i = 0; i < 499; i++) pthread_create(&thread, &small, sleeper, NULL);
+    sleeper(NULL);
 }
 
 static double cpu(void)
@@ -67,7 +84,12 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
     if (!strcmp(how, "shares")) shares();
+    if (!strcmp(how, "many")) many();
     if (!strcmp(how, "spin")) compute(1L << 60);
+    if (!strcmp(how, "jumps")) {
+#pragma omp parallel num_threads(2)
+        compute(1L << 60);
+    }
     if (!strcmp(how, "pipe")) reading();
     if (!strcmp(how, "locks")) {
 #pragma omp parallel num_threads(2)

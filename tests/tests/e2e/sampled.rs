@@ -3,8 +3,10 @@
 
 mod behind;
 mod changed;
+mod compared;
 mod counted;
 mod ended;
+mod going;
 mod running;
 mod uneven;
 

@@ -17,6 +17,10 @@ pub(super) fn section(context: &Context<'_>) -> Markup {
         h1 title=(words::recorded_program(report)) { (words::recorded_program(report).rsplit('/').next().unwrap_or_default()) }
         p.command { code { (command(report)) } }
         ul.facts { @for (name, value) in facts(context) { li { span.what { (name) } " " span.value { (value) } } } }
+        @let goes_on = words::goes_on(report);
+        @if !goes_on.is_empty() {
+            div.alert role="note" { ul { @for line in &goes_on { li { (line) } } } }
+        }
         @if let Some(tried) = &report.tried { p.note { "Tried: " (words::tried(tried)) } }
         @if let Some(verdict) = verdict(report) { (told(context, &verdict)) }
         h2.small { "Where the available time went" }

@@ -16,6 +16,8 @@ const MOST: usize = 12;
 const IDLE: f64 = 0.02;
 /// From this share of threads' time on, waiting is told first.
 const MUCH: f64 = 0.5;
+/// A region with less of all waits says nothing of them.
+const KNOWN: f64 = 0.1;
 /// Of a text so many characters stay.
 const KEPT: usize = 30;
 
@@ -25,6 +27,19 @@ pub(super) fn sections(
     options: TextOptions,
 ) -> Vec<String> {
     let paint = Paint { on: options.colour };
+    let first = wrap(&first(report, process), options.width, "  ");
+    let mut head = paint.bold(first.trim_end()) + "\n";
+    head += &wrap(&title(report, process), options.width, "  ");
+    for lack in lacks(report) {
+        head += &wrap(&lack, options.width, "  ");
+    }
+    let mut sections = vec![head];
+    sections.extend(regions(report, options));
+    sections
+}
+
+/// What was looked at, and for how long.
+pub(in crate::view) fn title(report: &SampledReport, process: &SampledProcess) -> String {
     let number = match &process.pids[..] {
         [] => String::new(),
         [pid] => format!(" (process {pid})"),
@@ -33,31 +48,27 @@ pub(super) fn sections(
             format!(" (processes {})", pids.join(", "))
         }
     };
-    let title = format!(
+    format!(
         "{}{number}, sampled: {} in {} of {}",
         report.program,
         several(report.samples, "sample"),
         seconds(process.seconds),
         several(report.threads.len() as u64, "thread"),
-    );
-    let first = wrap(&first(report, process), options.width, "  ");
-    let mut head = paint.bold(first.trim_end()) + "\n";
-    head += &wrap(&title, options.width, "  ");
-    if report.lost > 0 {
+    )
+}
+
+/// What is missing.
+pub(in crate::view) fn lacks(report: &SampledReport) -> Vec<String> {
+    let lost = (report.lost > 0).then(|| {
         let lost = several(report.lost, "record");
-        let lost = format!("{lost} lost: the kernel had no room for more");
-        head += &wrap(&lost, options.width, "  ");
-    }
-    if let Some(closed) = &report.closed {
-        head += &wrap(&super::closed_at(closed), options.width, "  ");
-    }
-    let mut sections = vec![head];
-    sections.extend(regions(report, options));
-    sections
+        format!("{lost} lost: the kernel had no room for more")
+    });
+    let closed = report.closed.as_ref().map(super::closed_at);
+    lost.into_iter().chain(closed).collect()
 }
 
 /// What matters most.
-fn first(report: &SampledReport, process: &SampledProcess) -> String {
+pub(in crate::view) fn first(report: &SampledReport, process: &SampledProcess) -> String {
     let sum = |of: fn(&SampledThread) -> f64| report.threads.iter().map(of).sum::<f64>();
     let (work_s, runtime_s) = (sum(|t| t.work_s), sum(|t| t.runtime_s));
     if work_s + runtime_s < IDLE * process.seconds {
@@ -69,7 +80,9 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
     let waits = |region: &SampledRegion| waited(report, region);
     let most = (report.regions.iter()).max_by(|a, b| waits(a).total_cmp(&waits(b)));
     let is_waiting = waits_s >= MUCH * told_s || work_s < runtime_s;
-    if let Some(region) = most.filter(|_| is_waiting) {
+    // Most of the waits may be of constructs that aren't known.
+    let is_known = |region: &&SampledRegion| waits(region) >= KNOWN * waits_s;
+    if let Some(region) = most.filter(|r| is_waiting && is_known(r)) {
         let whose = match region.construct.is_some_and(Construct::is_call) {
             true => "calls of other libraries, the OpenMP runtime,",
             false => "the OpenMP runtime",
@@ -89,9 +102,7 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
     let Some(region) = most else {
         return "It was in no code of its own when it was looked at".to_owned();
     };
-    let n = report.samples.max(1) as f64;
-    let p = region.work as f64 / n;
-    let error = (p * (1.0 - p) / n).sqrt().max(1.0 / n);
+    let [p, error] = share(region.work, report.samples);
     let line = region.lines.first().filter(|l| 2 * l.samples > region.work);
     let line = line.map_or_else(String::new, |l| format!(", most of that in {}", l.place()));
     let place = match region.construct {
@@ -108,6 +119,13 @@ fn first(report: &SampledReport, process: &SampledProcess) -> String {
         percent(p),
         percent(error)
     )
+}
+
+/// A share of samples, and its standard error.
+pub(in crate::view) fn share(of: u64, samples: u64) -> [f64; 2] {
+    let n = samples.max(1) as f64;
+    let p = of as f64 / n;
+    [p, (p * (1.0 - p) / n).sqrt().max(1.0 / n)]
 }
 
 /// Of a process in which nobody computes.
