@@ -34,3 +34,18 @@ pub(crate) fn own_number(pid: u32) -> Option<u32> {
     let inner = numbers.split_whitespace().skip(1); // the first is the one that is seen from here
     inner.last()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_got_the_number_since_is_told() {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let me = std::process::id();
+        assert_eq!(started_after(me, now), Some(false));
+        assert_eq!(started_after(me, 0), Some(true));
+        assert_eq!(started_after(u32::MAX, 0), None);
+    }
+}

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR|PID")]
     target: PathBuf,
     /// Pause recording, or go on: in all present and later processes of the folder, or in one process
-    #[arg(value_enum)]
+    #[arg(value_enum, value_name = "pause|resume")]
     hold: Option<Hold>,
     /// Stop recording these regions (may be repeated)
     ///

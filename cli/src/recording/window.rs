@@ -36,7 +36,10 @@ impl Delay {
     fn parse(text: &str) -> Result<Delay, String> {
         match text {
             "resume" => Ok(Delay::Resume),
-            time => nanoseconds(time).map(Delay::Time),
+            time => match nanoseconds(time) {
+                Ok(ns) => Ok(Delay::Time(ns)),
+                Err(error) => Err(format!("{error}; or resume")),
+            },
         }
     }
 }

@@ -10,6 +10,8 @@ use serde::Serialize;
 
 /// From this share on it is told what isn't known.
 const TOLD: f64 = 0.005;
+/// From this share on hardly anything else is left.
+const MOSTLY: f64 = 0.9;
 /// Of a text so many characters stay.
 const KEPT: usize = 30;
 
@@ -79,7 +81,9 @@ pub fn text(diff: &SharesDiff, options: &Options) -> String {
     let rows: Vec<Vec<String>> = diff.regions.iter().take(options.top).map(row).collect();
     let plain = |_: usize, cell: &str| cell.to_owned();
     let head = |line: &str| paint.dim(line);
-    text += &table::fitted(&columns, rows, Some(width), &plain, &head).text;
+    if !rows.is_empty() {
+        text += &table::fitted(&columns, rows, Some(width), &plain, &head).text;
+    }
     if let more @ 1.. = diff.regions.len().saturating_sub(options.top) {
         text += &wrap(&format!("{more} more; --top lists them"), width, "  ");
     }
@@ -104,6 +108,9 @@ fn about(of: SharesOf) -> &'static str {
 fn verdict(diff: &SharesDiff) -> String {
     let changed = diff.regions.iter().filter(|p| p.is_changed).count();
     match diff.regions.first() {
+        None if diff.unknown() >= MOSTLY => {
+            "There is nothing to compare: nearly all samples are in constructs that aren't known".to_owned()
+        }
         None => "There are too few samples to compare".to_owned(),
         Some(_) if diff.shares_of == SharesOf::Work => {
             "One side is recorded, the other has samples only: their shares of work stand side by side".to_owned()
