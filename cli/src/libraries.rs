@@ -4,7 +4,7 @@
 use crate::binary::Besides;
 use crate::cache::{self, Entry, Key, Origin};
 use crate::select::set::Set;
-use crate::select::{SelectArgs, Selector};
+use crate::select::{CountingArgs, SelectArgs, Selector};
 use crate::{atomic, binary, input, loader};
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
@@ -347,10 +347,10 @@ fn patched(
 fn selection(folder: &Path) -> Result<SelectArgs> {
     let text = input::lasting_text(&folder.join(SELECTION))
         .context("cannot read the recording's selection")?;
-    let parser = SelectArgs::augment_args(clap::Command::new("selection").no_binary_name(true));
+    let parser = CountingArgs::augment_args(clap::Command::new("selection").no_binary_name(true));
     let arguments = text.split('\n').filter(|a| !a.is_empty());
     let matches = parser.try_get_matches_from(arguments)?;
-    Ok(SelectArgs::from_arg_matches(&matches)?)
+    Ok(CountingArgs::from_arg_matches(&matches)?.whole())
 }
 
 #[cfg(test)]

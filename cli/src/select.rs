@@ -7,7 +7,8 @@ pub(crate) mod set;
 
 pub(crate) use calls::CallArgs;
 pub(crate) use filter::{Filter, line};
-pub(crate) use functions::{FunctionArgs, exact_event};
+pub(crate) use functions::FunctionArgs;
+use functions::exact_event;
 pub(crate) use ompfuse_fuse::names::Selector;
 
 use crate::debug::DebugArgs;
@@ -168,6 +169,25 @@ fn needs(sites: &[impl AsRef<SiteInfo>]) -> Vec<(usize, usize)> {
     pairs
         .filter(|(region, end)| *region < sites.len() && *end < sites.len())
         .collect()
+}
+
+/// A selection, and what its functions count, where `--events` means nothing else.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct CountingArgs {
+    #[command(flatten)]
+    pub(crate) selection: SelectArgs,
+    /// What --count counts: names of events with `:exact`, separated by commas (default: instructions:exact)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = exact_event, requires = "count")]
+    pub(crate) events: Vec<usize>,
+}
+
+impl CountingArgs {
+    /// Both.
+    pub(crate) fn whole(&self) -> SelectArgs {
+        let mut selection = self.selection.clone();
+        selection.functions.count_events.extend(&self.events);
+        selection
+    }
 }
 
 impl SelectArgs {

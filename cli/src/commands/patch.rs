@@ -3,7 +3,7 @@
 use crate::binary::{self, Binary, Totals};
 use crate::input::Input;
 use crate::select::set::Set;
-use crate::select::{SelectArgs, exact_event};
+use crate::select::{CountingArgs, SelectArgs};
 use crate::{atomic, counted, embedded, input, launch, memory, output, privileges, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
@@ -31,10 +31,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    selection: SelectArgs,
-    /// What --count counts: names of events with `:exact`, separated by commas (default: instructions:exact)
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = exact_event, requires = "count")]
-    events: Vec<usize>,
+    selected: CountingArgs,
     /// Don't load the runtime library: the copy behaves as the original until `ompfuse record` runs it
     #[arg(long, conflicts_with = "count")]
     dormant: bool,
@@ -92,12 +89,14 @@ pub(super) fn tuned(program: &Path, out: &Path, set: Vec<Set>) -> Result<()> {
     let args = Args {
         binary: program.to_owned(),
         output: Some(out.to_owned()),
-        selection: SelectArgs {
-            set,
-            select,
-            ..SelectArgs::default()
+        selected: CountingArgs {
+            selection: SelectArgs {
+                set,
+                select,
+                ..SelectArgs::default()
+            },
+            events: vec![],
         },
-        events: vec![],
         dormant: true,
         dry_run: false,
         scarce: false,
@@ -140,9 +139,7 @@ fn make(args: &Args) -> Result<Made> {
     privileges::refuse_to_patch(&args.binary, args.dormant)?;
     let bar = progress::whole("scanning");
     let progress = bar.progress();
-    let mut selection = args.selection.clone();
-    selection.functions.count_events.extend(&args.events);
-    let selection = &selection;
+    let selection = &args.selected.whole();
     let what = (&selection.debug, &selection.functions, selection.calls);
     let of_scan = progress.part(binary::OF_SCAN);
     let scan = match binary::examine(&args.binary, &bytes, what, args.scarce, of_scan)? {

@@ -31,7 +31,7 @@ pub(crate) struct FunctionArgs {
 }
 
 /// Number of an event that patched code can count.
-pub(crate) fn exact_event(text: &str) -> Result<usize, String> {
+pub(super) fn exact_event(text: &str) -> Result<usize, String> {
     exact::number(text.trim()).ok_or_else(|| {
         let known: Vec<&str> = exact::names(u32::MAX).collect();
         format!("known are {}", known.join(", "))

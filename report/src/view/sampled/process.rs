@@ -103,8 +103,17 @@ pub(in crate::view) fn first(report: &SampledReport, process: &SampledProcess) -
         return "It was in no code of its own when it was looked at".to_owned();
     };
     let [p, error] = share(region.work, report.samples);
-    let line = region.lines.first().filter(|l| 2 * l.samples > region.work);
-    let line = line.map_or_else(String::new, |l| format!(", most of that in {}", l.place()));
+    let line = match region.lines.first() {
+        Some(line) if 2 * line.samples > region.work => {
+            format!(", most of that in {}", line.place())
+        }
+        // Where the construct isn't known its hottest line is what there is.
+        Some(line) if region.is_unknown => {
+            let [p, _] = share(line.samples, region.work);
+            format!(", {} of that in {}", percent(p), line.place())
+        }
+        _ => String::new(),
+    };
     let place = match region.construct {
         Some(_) => format!("in {}", name(region)),
         None => name(region),

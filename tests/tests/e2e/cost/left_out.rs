@@ -91,7 +91,7 @@ fn what_is_left_out_needs_no_system_call() {
             let out = program.folder.path().join("said");
             let flags = ["--events", "task-clock", "--units", "longer=1ms"];
             let said = table::record(&program.path, &[], 2, &out, &flags).errors();
-            assert!(said.contains("--sample N and --throttle PERCENT"), "{said}");
+            assert!(said.contains("every=N and cost=PERCENT"), "{said}");
         }
     }
 }

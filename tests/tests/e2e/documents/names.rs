@@ -5,7 +5,7 @@ use ompfuse_tests::repository;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of others' interfaces that no code of ours has.
-const FOREIGN: &str = "DW_CFA_nop DW_OP_breg6 DebugAnnotationName EventCategory EventName GOMP_TASK_FLAG_GRAINSIZE InternedString \
+const FOREIGN: &str = "__pyx_pf_7cluster_5lloyd_6iterate rNNN DW_CFA_nop DW_OP_breg6 DebugAnnotationName EventCategory EventName GOMP_TASK_FLAG_GRAINSIZE InternedString \
     KMP_TASKLOOP_MIN_TASKS LIMITED_PARALLELISM MAIN__ MULTI__NAME OTF2_FLUSH OTF2_FlushCallbacks OTF2_SUCCESS O_TMPFILE \
     PERF_SAMPLE_REGS_ABI_64 RSEQ_SIG SEQ_INCREMENTAL_STATE_CLEARED SEQ_NEEDS_INCREMENTAL_STATE _Py_DebugOffsets _QMmodulePprocedure \
     _ZN5crate6module4nameE __module_MOD_procedure arg_size cap_user_rdpmc co_lines codeptr_ra cpu_id gomp_iter_guided_next \
