@@ -103,7 +103,7 @@ fn an_option_with_a_typo_is_no_program() {
     let script = "#!/bin/sh\necho it runs\n";
     std::fs::write(&witness, script).expect("a file can be written");
     for command in ["record", "profile"] {
-        for (typo, meant) in [("--event", "--events"), ("--sampel", "--sample")] {
+        for (typo, meant) in [("--event", "--events"), ("--unit", "--units")] {
             let mut recording = command::with_threads(2);
             recording.env("PATH", folder.path());
             recording.args([command, typo, "4", "--", "/bin/true"]);
