@@ -352,7 +352,7 @@ fn what_needs_units_says_so() {
         assert_eq!(output.status, 1, "{output:?}");
         let error = output.errors();
         assert!(
-            error.contains("--units=sums") && error.trim().lines().count() == 1,
+            error.contains("--units sums") && error.trim().lines().count() == 1,
             "{error}"
         );
     };

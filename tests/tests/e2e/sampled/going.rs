@@ -51,7 +51,8 @@ fn a_run_that_goes_on_is_reported_as_far_as_it_is_on_record() {
         let going = &json["goes_on"][0];
         assert_eq!(going["pid"].to_string(), children.trim());
         let threads = going["threads"].as_array().expect("threads");
-        assert_eq!(threads.len(), 2, "{how}: {going:#}");
+        // Of the other one nothing may be known yet, where it had no processor.
+        assert!(threads.len() <= 2, "{how}: {going:#}");
         assert!(threads[0]["is_main"] == true, "{how}: {going:#}");
         if how == "barrier" {
             let waits = |t: &serde_json::Value| t["away_s"].as_f64() > Some(0.2);
