@@ -7,7 +7,7 @@
 //! everywhere and costs a system call per reading; hardware events are cheaper.
 //! `-- default` compares what is counted when no event is named with `--events none`, and with `task-clock` per unit, on what costs
 //! most to record (`tests/sources/cost.c`): the programs' own clocks and processor time. `-- leaving-out` does the same for
-//! `--sample`, `--throttle` and `--min-duration` with `task-clock` per unit, `-- counts` for instructions that programs count themselves, beside
+//! `--units` with `task-clock` per unit, `-- counts` for instructions that programs count themselves, beside
 //! those of the simulator.
 //! Environment: `OMPFUSE_BENCH_ROUNDS` (default 9).
 

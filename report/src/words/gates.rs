@@ -200,7 +200,7 @@ fn problem(problem: &Problem) -> String {
             self::quantity(quantity)
         ),
         Problem::OneRun { side, quantity } => format!(
-            "{} varies from run to run and {side} has one run; record with --repeat 5, or go by the estimate with --strict",
+            "{} varies from run to run and {side} has one run; record with --repeat 5, or go by the estimate with --undecided estimate",
             self::quantity(quantity)
         ),
     }
