@@ -28,6 +28,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::{Exit, RankEnd};
 use ompfuse_format::site::Uncounted;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A program's executions in numbers. Times are the first run's; counts of an event are those of the run it comes from.
@@ -163,7 +164,7 @@ pub struct EventOrigin {
 }
 
 /// What keeps a program from more processors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessorLimit {
     /// Its threads are bound to few (`OMP_PROC_BIND`, `OMP_PLACES`, `GOMP_CPU_AFFINITY`, `KMP_AFFINITY`, or calls of its own).

@@ -21,6 +21,7 @@ use crate::compare::{Machine, Quantity, Side, gate};
 use crate::model::key::RegionKey;
 use crate::similar::did_you_mean;
 use ompfuse_fuse::names::Selector;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +71,7 @@ pub enum HistoryError {
 }
 
 /// A program over its commits.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct History {
     /// Version of this form: 1.
     pub version: u32,
@@ -83,7 +84,7 @@ pub struct History {
 }
 
 /// Commits that can be compared with each other.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Series {
     /// File name of the program.
     pub program: String,
@@ -100,7 +101,7 @@ pub struct Series {
 }
 
 /// A commit with its measurements.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// Name of the file with its baseline; of several the first.
     pub name: String,
@@ -120,7 +121,7 @@ pub struct Point {
 }
 
 /// A quantity over the commits.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Curve {
     /// What was measured. Times are in seconds.
     pub quantity: Quantity,
@@ -141,7 +142,7 @@ pub struct Curve {
 }
 
 /// How changes of a curve were looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Every difference is a change: the value depends on the executed code alone.
@@ -153,7 +154,7 @@ pub enum Basis {
 }
 
 /// The noise of a curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Noise {
     /// Standard deviation of a commit's value, as a share of it.
     pub deviation: f64,
@@ -164,7 +165,7 @@ pub struct Noise {
 }
 
 /// A change of a curve's level.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChangePoint {
     /// Position in `commits` of the first commit that most likely has it.
     pub at: u32,

@@ -51,13 +51,14 @@ pub use times::Times;
 pub use transfer::{LateSender, Transfer};
 pub use tried::{ChangedFile, FileState, Judged, Tried, TriedVariant};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the report's JSON. It grows when a field is removed or changes its meaning, not when one is added.
 pub const REPORT_VERSION: u32 = 2;
 
 /// The values of a report on a run or profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,

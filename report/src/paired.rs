@@ -1,6 +1,7 @@
 //! Whether two builds whose runs alternate differ in time, asked again and again as runs come in.
 
 use crate::student::Quantiles;
+use schemars::JsonSchema;
 
 /// Probability that any of the looks is wrong.
 pub const ERROR: f64 = 0.01;
@@ -15,9 +16,7 @@ const FIRST_LOOK: u32 = 4;
 const NOTHING: f64 = 0.01;
 
 /// The change by pairs of runs: each of B by the run of A beside it. What slows a machine down for a while is in both of a pair.
-#[derive(
-    Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, JsonSchema)]
 pub struct Paired {
     /// Geometric mean of `b / a`, less 1.
     pub change: f64,

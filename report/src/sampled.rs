@@ -15,6 +15,7 @@ use ompfuse_fuse::samples::{
     Asleep, LastSeen, Lines, RegionLines, SampledPlace, SampledPlaces, ThreadLines, UNKNOWN, Uneven,
 };
 use ompfuse_fuse::table::Site;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 const MOST: usize = 1000;
 
 /// The samples of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledReport {
     /// The program as the user named it.
     pub program: String,
@@ -55,7 +56,7 @@ pub struct SampledReport {
 }
 
 /// Processes that ran already when they were looked at, or a program of which there are no records.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledProcess {
     /// The numbers of the processes; empty: it was started.
     pub pids: Vec<u32>,
@@ -64,7 +65,7 @@ pub struct SampledProcess {
 }
 
 /// What a thread did while it was looked at. Times are in seconds; those with a processor are estimates, as samples are.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledThread {
     /// Kernel's thread number.
     pub tid: u32,
@@ -88,7 +89,7 @@ pub struct SampledThread {
 }
 
 /// The samples of a region, or of the code outside of constructs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledRegion {
     /// Kind; `None`: the code outside of constructs, or in one that isn't known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! What went wrong in a run, as values: nothing is passed over in silence. Reports put it into words.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a run's reader found missing or broken.
@@ -23,7 +24,7 @@ impl Health {
 }
 
 /// A reason why a run is incomplete or inexact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "problem", rename_all = "kebab-case")]
 pub enum Problem {
     /// A file can't be read. The part before the error is used.

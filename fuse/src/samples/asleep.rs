@@ -8,6 +8,7 @@ use super::region::Line;
 use crate::run::places::SampledPlaces;
 use ompfuse_format::samples::{STOP_EVERY_NS, STOP_LEAST_NS};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Places that are kept.
@@ -19,16 +20,7 @@ const MAIN: f64 = 0.5;
 
 /// Where a thread had stopped.
 #[derive(
-    Debug,
-    Clone,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct StopPlace {
     /// The system call; absent if it is in none: a page of memory is fetched.
@@ -49,7 +41,7 @@ pub struct StopPlace {
 }
 
 /// Time at a place without processor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AsleepAt {
     /// Where.
     #[serde(flatten)]
@@ -63,7 +55,7 @@ pub struct AsleepAt {
 }
 
 /// Time in which threads had no processor because they wanted none, beside waits for OpenMP.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Asleep {
     /// Of all threads, in seconds: exact.
     pub seconds: f64,

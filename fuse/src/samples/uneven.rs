@@ -10,6 +10,7 @@ use super::asleep::{StopPlace, Stops};
 use super::functions::FunctionSum;
 use super::units::{SiteUnits, UnitSum};
 use crate::run::places::SampledPlaces;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ const MOST: f64 = 0.5;
 const ALIKE: f64 = 0.25;
 
 /// Slow units of a region against the others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Uneven {
     /// Units.
     pub units: u64,
@@ -52,7 +53,7 @@ pub struct Uneven {
 }
 
 /// Mean instructions of slow and of fast units.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Executed {
     /// Of slow units.
     pub slow: f64,
@@ -61,7 +62,7 @@ pub struct Executed {
 }
 
 /// Why units are slow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// They have more iterations, each of which takes about as long.
@@ -93,7 +94,7 @@ impl Reason {
 }
 
 /// Means of slow and of fast units.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     /// Of slow units.
     pub slow_s: f64,
@@ -102,7 +103,7 @@ pub struct Pair {
 }
 
 /// Units whose threads gave their processor away.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnitsAsleep {
     /// How long they had none.
     #[serde(flatten)]
@@ -113,7 +114,7 @@ pub struct UnitsAsleep {
 }
 
 /// Code that makes slow units slow.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// The function, with what it calls; absent if none differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +125,7 @@ pub struct Difference {
 }
 
 /// A function that makes slow units slow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InFunction {
     /// Its name.
     pub name: String,
@@ -134,7 +135,7 @@ pub struct InFunction {
 }
 
 /// A line that makes slow units slow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtLine {
     /// Source file.
     pub file: String,

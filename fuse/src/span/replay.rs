@@ -3,6 +3,7 @@
 //! Dynamic schedules are greedy: the next chunk goes to the thread that is free first (Graham 1969). A unit on record is never made
 //! smaller, unless a boundary lies in it: then its iterations are taken to last equally long, and the result says so.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,17 +13,7 @@ const MOST_STEPS: u64 = 1 << 17;
 
 /// A schedule of a loop.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {

@@ -1,5 +1,6 @@
 //! What the analysis finds, as values. Times are in nanoseconds, sums over the executions that were looked at.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// See [`super`].
@@ -19,7 +20,7 @@ pub struct Analysis {
 
 /// Why a span is only a lower bound.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum LowerBound {

@@ -9,13 +9,14 @@ use super::behaviour::ALIKE;
 use super::side::{Quantity, SideRegion};
 use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the comparison's JSON.
 pub const DIFF_VERSION: u32 = 1;
 
 /// A comparison of two sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diff {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
@@ -42,7 +43,7 @@ pub struct Diff {
 }
 
 /// Short description of a side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideInfo {
     /// Name of the side, as the user wrote it.
     pub name: String,
@@ -55,7 +56,7 @@ pub struct SideInfo {
 }
 
 /// A region without a partner.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lone {
     /// The region.
     pub key: RegionKey,
@@ -80,7 +81,7 @@ impl Lone {
 }
 
 /// Matched regions: one on each side. There are several if compilers made copies, or if they can't be told apart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     /// Regions of A.
     pub a: Vec<RegionKey>,
@@ -115,7 +116,7 @@ pub struct Pair {
 }
 
 /// The work of a region in a function itself, by samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionChange {
     /// Its name.
     pub name: String,
@@ -217,7 +218,7 @@ impl Change {
 
 /// The basis of a match, most certain first.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
@@ -243,7 +244,7 @@ pub enum Basis {
 
 /// How certain a match is.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
@@ -256,7 +257,7 @@ pub enum Confidence {
 }
 
 /// A confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
@@ -267,7 +268,7 @@ pub struct Interval {
 }
 
 /// One quantity on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// The quantity.
     pub quantity: Quantity,
@@ -290,7 +291,7 @@ pub struct Change {
 }
 
 /// Result of comparing two samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
     /// Both are constant and equal.
@@ -312,7 +313,7 @@ pub enum Finding {
 }
 
 /// A unit on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnitChange {
     /// Its label on A, and on B.
     pub labels: [String; 2],
@@ -327,7 +328,7 @@ pub struct UnitChange {
 }
 
 /// A reason why two sides are less comparable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Condition {
     /// Less than half of the regions' time is matched.

@@ -7,6 +7,7 @@ pub use quantity::{Quantity, Unit};
 use crate::compare::functions::FunctionSamples;
 use crate::model::UncountedWork;
 use crate::model::key::{Caller, RegionKey};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
@@ -219,17 +220,7 @@ impl Pace {
 
 /// What times depend on beside the program: those of different machines can't be compared.
 #[derive(
-    Debug,
-    Clone,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Machine {
     /// Model of the processor; absent if not known.
@@ -242,7 +233,7 @@ pub struct Machine {
 }
 
 /// A state of the sources.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Commit {
     /// Its hash.
     pub hash: String,

@@ -4,10 +4,11 @@
 //! (docs/references.md#pop).
 
 use super::overhead::Class;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The partition of the available time. The states' times add up to `available_ns`, to the nanosecond.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Account {
     /// Own time of all processes together, in nanoseconds: from when recording was prepared to when the process began to exit.
     pub own_ns: u64,
@@ -27,7 +28,7 @@ pub struct Account {
 }
 
 /// Time in a state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateTime {
     /// The state.
     pub state: State,
@@ -40,7 +41,7 @@ pub struct StateTime {
 }
 
 /// A state's time at a place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatePart {
     /// `id` of the region; null if it has no place.
     pub region: Option<u32>,
@@ -55,7 +56,7 @@ pub struct StatePart {
 }
 
 /// A process's time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessTime {
     /// Its number in the operating system.
     pub process: u32,
@@ -75,17 +76,7 @@ pub struct ProcessTime {
 
 /// What a thread is doing. At each moment it is in one state.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -157,7 +148,7 @@ impl State {
 }
 
 /// Efficiencies, from 0 to 1. `openmp` is the product of its parts; with MPI `parallel` is no product of `openmp` and `mpi`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Efficiencies {
     /// Useful time divided by available time. Code that is blocked or waits for a processor counts as useful.
     pub parallel: f64,

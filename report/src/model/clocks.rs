@@ -1,9 +1,10 @@
 //! The clocks of several hosts, and who came late to meetings: operations of all ranks that none can leave before the last one has come.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When a rank met all others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Meetings {
     /// Number of meetings.
     pub all: u64,
@@ -13,7 +14,7 @@ pub struct Meetings {
 }
 
 /// The clocks of the ranks' hosts, aligned by meetings: a rank leaves one after each other rank has come.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clocks {
     /// Number of meetings that all these ranks took part in.
     pub meetings: u64,
@@ -31,7 +32,7 @@ pub struct Clocks {
 }
 
 /// A host's clock.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostClock {
     /// The host; null if not known.
     pub host: Option<String>,
@@ -46,7 +47,7 @@ pub struct HostClock {
 }
 
 /// A rank that comes late.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latest {
     /// Its number.
     pub rank: u32,

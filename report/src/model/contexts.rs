@@ -1,10 +1,11 @@
 //! Where parallel regions were called from.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A call on the way to a parallel region. A calling context is the chain from its innermost call outwards. Frames of the
 /// OpenMP runtime are left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextCall {
     /// Number of the call. `context` of a call path is the number of its innermost call.
     pub id: u32,
@@ -38,7 +39,7 @@ pub struct ContextCall {
 }
 
 /// What interprets a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
     /// CPython.
@@ -46,7 +47,7 @@ pub enum Language {
 }
 
 /// Why a chain of calls ends too early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextCut {
     /// The depth was limited (`record --context-depth`).

@@ -1,11 +1,12 @@
 //! How the units of a region are distributed, where only sums were recorded.
 
 use ompfuse_format::Construct;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Distribution of a region's execution units over all threads, from histograms. No single unit is on record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// Own times of the units, in seconds.
     pub time_s: Percentiles,
@@ -19,7 +20,7 @@ pub struct Distribution {
 }
 
 /// Percentiles. Each is a range: the bucket of the histogram that contains it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Percentiles {
     /// Half of the units are at most this.
     pub p50: Between,
@@ -30,7 +31,7 @@ pub struct Percentiles {
 }
 
 /// Limits of a number that is not known exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Between {
     /// Smallest possible value.
     pub from: f64,
@@ -39,7 +40,7 @@ pub struct Between {
 }
 
 /// One of the longest units.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LargestUnit {
     /// `range`, `section` or `task`.
     pub kind: Construct,

@@ -6,11 +6,12 @@ use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::Exit;
 use ompfuse_format::site::Source;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
     /// The run folder, as the user named it.
     pub name: String,
@@ -38,7 +39,7 @@ pub struct RunInfo {
 }
 
 /// A patched module.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModuleInfo {
     /// Path of the original file.
     pub path: String,
@@ -53,7 +54,7 @@ pub struct ModuleInfo {
 }
 
 /// An event, and the origin of its counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventState {
     /// Name of the event.
     pub name: String,
@@ -72,7 +73,7 @@ pub struct EventState {
 }
 
 /// A function that was to count its instructions (`--count`) and can't. What is executed in it has no count.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UncountedCode {
     /// Name of the function, demangled; its address if it has none.
     pub function: String,
@@ -90,7 +91,7 @@ pub struct UncountedCode {
 }
 
 /// Time outside all constructs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Serial {
     /// Program code outside parallel regions, on threads that start parallel regions.
     pub program_s: f64,
@@ -104,7 +105,7 @@ pub struct Serial {
 }
 
 /// Accounting of one thread: the sum of its intervals, compared with the readings at its begin and end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadCheck {
     /// Process (its number in the operating system).
     pub process: u32,
@@ -131,7 +132,7 @@ pub struct ThreadCheck {
 }
 
 /// Execution units of one run and type that no combined row contains.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnmatchedXus {
     /// Number of the run, from 1.
     pub run: u16,

@@ -2,13 +2,14 @@
 
 use super::overhead::Overhead;
 use super::series::SeriesPlace;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of this JSON. It grows when a field is removed or changes its meaning, not when one is added.
 pub const GROWTH_VERSION: u32 = 1;
 
 /// A run over time. The times of all intervals add up to those of the run's report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowthReport {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
@@ -38,7 +39,7 @@ pub struct GrowthReport {
 }
 
 /// Where an interval ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum GrowthUnit {
     /// After a fixed time.
@@ -58,7 +59,7 @@ pub enum GrowthUnit {
 }
 
 /// An interval. Times are in seconds, the sum of all threads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowthInterval {
     /// Begin, in seconds since the run's begin.
     pub begin_s: f64,
@@ -82,7 +83,7 @@ pub struct GrowthInterval {
 }
 
 /// A construct over time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowthRegion {
     /// The construct.
     pub place: SeriesPlace,
@@ -95,7 +96,7 @@ pub struct GrowthRegion {
 }
 
 /// A stretch of time in which the program executes the same code.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Phase {
     /// Begin, in seconds since the run's begin.
     pub begin_s: f64,

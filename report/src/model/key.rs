@@ -2,11 +2,12 @@
 
 use ompfuse_format::Construct;
 use ompfuse_format::site::HexAddress;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A call on the way to a region, with the properties that two builds can share.
 #[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Caller {
     /// File name of the program or library with the call.
@@ -25,7 +26,7 @@ pub struct Caller {
 /// Properties of a region that can be compared across builds. The keys of two builds are seldom equal in all fields; `pairs`
 /// says which regions belong together, and why.
 #[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct RegionKey {
     /// File name of the module; absent if not known.

@@ -6,10 +6,11 @@ use ompfuse_fuse::samples::Uneven;
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Time in which threads do no work, with one cause.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
     /// Kind of the loss.
     pub loss: LossKind,
@@ -27,7 +28,7 @@ pub struct Loss {
 }
 
 /// What samples tell of the work for which threads wait.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Behind {
     /// Samples of it.
     pub samples: u64,
@@ -46,7 +47,7 @@ pub struct Behind {
 }
 
 /// A line, or else a function, with more than half of some work.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MostIn {
     /// The function; null if it is the construct's own, or not known.
     pub function: Option<String>,
@@ -62,7 +63,7 @@ pub struct MostIn {
 }
 
 /// The kind of a loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossKind {
     /// One thread works outside of parallel regions.
@@ -92,7 +93,7 @@ pub enum LossKind {
 }
 
 /// Why time is lost. `at` is the `id` of a region of this report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
@@ -408,7 +409,7 @@ pub enum Cause {
 }
 
 /// A rank that works more than others.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BusiestRank {
     /// Number of the rank.
     pub rank: u32,
@@ -417,7 +418,7 @@ pub struct BusiestRank {
 }
 
 /// A schedule that is better than the recorded one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Better {
     /// The schedule.
     pub schedule: Schedule,
@@ -430,7 +431,7 @@ pub struct Better {
 }
 
 /// Why nothing is predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Silent {
     /// Tasks or iterations depend on each other, and in what order is not recorded.
@@ -463,7 +464,7 @@ pub enum Silent {
 }
 
 /// Work, span, and predictions for other numbers of threads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scaling {
     /// Share of the time in parallel regions whose records were analysed, from 0 to 1.
     pub seen: f64,
@@ -490,7 +491,7 @@ pub struct Scaling {
 }
 
 /// A predicted run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicted {
     /// Number of threads.
     pub threads: u32,
@@ -507,7 +508,7 @@ pub struct Predicted {
 }
 
 /// Work and span of a parallel region, for the analysed executions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionScaling {
     /// `id` of the region.
     pub region: u32,
@@ -536,7 +537,7 @@ pub struct RegionScaling {
 }
 
 /// A region's predicted time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PredictedRegion {
     /// Number of threads.
     pub threads: u32,
@@ -547,7 +548,7 @@ pub struct PredictedRegion {
 }
 
 /// A place's part of the critical path of a region: the longest chain of code that must run in order.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OnPath {
     /// `id` of the place.
     pub at: u32,

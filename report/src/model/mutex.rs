@@ -1,10 +1,11 @@
 //! Times of constructs that one thread at a time is in.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Times of a critical section, lock, `ordered` block or locked atomic operation: of all threads, or of one. Held time is in
 /// no other time of this region, as the code inside belongs to the construct around it and to constructs inside.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mutex {
     /// Number of entries.
     pub entries: u64,
@@ -18,7 +19,7 @@ pub struct Mutex {
 }
 
 /// Times of one lock. Several critical sections and calls can use one lock, and one call can use several locks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lock {
     /// Kind of the lock.
     pub kind: LockKind,
@@ -45,7 +46,7 @@ pub struct Lock {
 }
 
 /// Kind of a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LockKind {
     /// Critical sections of one name.

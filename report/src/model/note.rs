@@ -2,10 +2,11 @@
 
 use ompfuse_format::run::RankState;
 use ompfuse_fuse::Problem;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A reason why a report is incomplete or inexact. Runs count from 1.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Note {
@@ -158,7 +159,7 @@ impl Note {
 }
 
 /// An event with counts that belong to no region.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnattributedShare {
     /// The event.
     pub event: String,
@@ -167,7 +168,7 @@ pub struct UnattributedShare {
 }
 
 /// Why some overheads of a parallel region are unknown or inexact.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Incomplete {
@@ -192,7 +193,7 @@ pub enum Incomplete {
 }
 
 /// Why a region may be more than one construct.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Doubt {
@@ -201,7 +202,7 @@ pub enum Doubt {
 }
 
 /// Why execution units match none of another run. Runs count from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unmatched {

@@ -1,11 +1,12 @@
 //! What is known per outermost parallel region and thread, and no execution unit has a share of.
 
 use ompfuse_fuse::summary::ProcessorLimit;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What counts belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Grain {
     /// Each interval has its own count: execution units, waits, and all others.
@@ -16,7 +17,7 @@ pub enum Grain {
 
 /// Work of one thread of a region's team. Processor time and counts come from the parts that were read. If parts are short,
 /// only some of them are read. Nothing is extrapolated.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionCounts {
     /// `id` of the outermost parallel region.
     pub region: u32,
@@ -43,7 +44,7 @@ pub struct RegionCounts {
 }
 
 /// An event's count in a region on a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionCount {
     /// The count.
     pub count: u64,
@@ -52,7 +53,7 @@ pub struct RegionCount {
 }
 
 /// Whether threads had processors while they worked in parallel regions. It comes from the parts that were read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Running {
     /// The most threads at once, the sum of all processes that there were then.
     pub threads: u64,
@@ -97,7 +98,7 @@ pub struct Running {
 }
 
 /// Who had the processors that a program's threads were ready for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
     /// Other threads of the program.
@@ -109,7 +110,7 @@ pub enum Sharing {
 }
 
 /// How a program has no more threads than processors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FewerThreads {
     /// `OMP_NUM_THREADS` decides how many there are.

@@ -1,13 +1,14 @@
 //! The call-path profile: regions inside of regions.
 
 use super::overhead::Class;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A region on one path of enclosing regions. The first path is the program. A task is below the construct that created it,
 /// whichever wait it was executed in. Recursion leads back to the region's first occurrence on the path. All `exclusive_s`
 /// add up to `thread_time_s`, and so the program's `inclusive_s` equals it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallPath {
     /// Position of the enclosing path in `call_paths`, which is before its own; null for the program.
     pub parent: Option<u32>,
@@ -55,7 +56,7 @@ impl CallPath {
 }
 
 /// Times and counts of one thread on a path.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallPathThread {
     /// Process id; null if not known.
     pub process: Option<u32>,
@@ -85,9 +86,7 @@ pub struct CallPathThread {
 }
 
 /// Counts of an event. An unknown count is null.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathCount {
     /// Count of the region itself.
     pub exclusive: Option<u64>,

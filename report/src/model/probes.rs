@@ -2,11 +2,12 @@
 
 use ompfuse_format::Construct;
 use ompfuse_format::site::Source;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Estimated time of the probes: the number of intervals, times the cost of an empty task's probes, measured when the run
 /// began. The times of the regions include it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeTime {
     /// Time in seconds, the sum of all threads.
     pub estimated_s: f64,
@@ -31,7 +32,7 @@ impl ProbeTime {
 }
 
 /// The region with the most probe time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MostProbes {
     /// `id` of the region.
     pub region: u32,
@@ -44,7 +45,7 @@ pub struct MostProbes {
 }
 
 /// A way to record with fewer probes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FewerProbes {

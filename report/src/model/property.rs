@@ -1,9 +1,10 @@
 //! Performance properties: losses of known kinds, each with its place.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A loss of a known kind at a place, after ompP's performance properties.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Property {
     /// Kind of the loss.
     pub kind: PropertyKind,
@@ -19,17 +20,7 @@ pub struct Property {
 
 /// Kinds of losses.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -4,11 +4,12 @@ use super::clocks::{Clocks, Meetings};
 use super::region::Region;
 use super::transfer::Transfer;
 use ompfuse_format::run::Exit;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The ranks of an MPI program, of the first run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mpi {
     /// Number of ranks that the launcher started; null if the launcher doesn't tell.
     pub size: Option<u32>,
@@ -35,7 +36,7 @@ pub struct Mpi {
 }
 
 /// One rank, with all its processes.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
     /// Number of the rank.
     pub rank: u32,
@@ -78,7 +79,7 @@ pub struct Rank {
 }
 
 /// How a region's work is distributed over ranks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionRanks {
     /// Like `imbalance_among_ranks` of the program, for this region.
     pub imbalance_among_ranks: f64,
@@ -90,7 +91,7 @@ pub struct RegionRanks {
 }
 
 /// A region on one rank.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionRank {
     /// Number of the rank.
     pub rank: u32,

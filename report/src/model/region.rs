@@ -9,11 +9,12 @@ use super::times::Times;
 use super::transfer::Transfer;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{HexAddress, Source};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A kind of instances that was recorded only in part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InPart {
     /// Kind of the instances: `task`, `range`, or a wait.
     pub kind: Construct,
@@ -32,7 +33,7 @@ pub struct InPart {
 }
 
 /// One construct at one place of the program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Region {
     /// Number of the region in this report, from 1 in the order of addresses.
     pub id: u32,
@@ -138,7 +139,7 @@ impl Region {
 }
 
 /// Work of one thread in a region.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionThread {
     /// Process id; null in foreign tables.
     pub process: Option<u32>,
@@ -178,7 +179,7 @@ pub struct RegionThread {
 
 /// Distribution of work over threads. It covers all threads of the enclosing parallel regions, also those without work in
 /// this region.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// Number of threads.
     pub threads: u32,

@@ -3,6 +3,7 @@
 use ompfuse_format::Construct;
 use ompfuse_fuse::samples::{Asleep, LastSeen, StopPlace, Uneven};
 use ompfuse_fuse::table::Site;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Fewer samples say nothing.
@@ -17,7 +18,7 @@ const CERTAINLY_UNCOUNTED: u64 = 3;
 const FUNCTIONS: usize = 5;
 
 /// The samples of the run that times are from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sampled {
     /// Samples a second of processor time that were wanted.
     pub rate: u32,
@@ -40,7 +41,7 @@ pub struct Sampled {
 }
 
 /// What a thread did when it was looked at last.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledLast {
     /// The construct, in words: `barrier solve.c:70`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +114,7 @@ pub(crate) fn base(path: &str) -> &str {
 }
 
 /// A process that goes on: the report is of what it had recorded by then.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GoesOn {
     /// The process.
     pub pid: u32,
@@ -125,7 +126,7 @@ pub struct GoesOn {
 }
 
 /// How a process ended that didn't come to its end: it was killed, or left from within.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledEnding {
     /// Its rank in a job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,7 +138,7 @@ pub struct SampledEnding {
 }
 
 /// A thread, and what it did when it was looked at last.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndedThread {
     /// Kernel's thread number.
     pub tid: u32,
@@ -149,7 +150,7 @@ pub struct EndedThread {
 }
 
 /// The samples of a region's own work.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledWork {
     /// `id` of the region; null for the code outside of constructs.
     pub region: Option<u32>,
@@ -236,7 +237,7 @@ fn add_function(all: &mut Vec<SampledFunction>, more: &SampledFunction) {
 }
 
 /// The samples of a function.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledFunction {
     /// Its name; null if nothing is known of the code.
     pub function: Option<String>,
@@ -255,9 +256,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 /// A function of a library that a line calls.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Callee {
     /// Its name; null if nothing is known of the code.
     pub function: Option<String>,
@@ -266,7 +265,7 @@ pub struct Callee {
 }
 
 /// The samples of a line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledLine {
     /// The function, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -303,7 +302,7 @@ impl SampledLine {
 }
 
 /// How much of some work is in code that doesn't count its instructions, by samples.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UncountedWork {
     /// Samples of all the work.
     pub work: u64,

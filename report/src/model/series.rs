@@ -5,6 +5,7 @@ use super::overhead::{Class, Overhead};
 use super::region::Region;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{HexAddress, Source};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
@@ -12,7 +13,7 @@ use std::cmp::Ordering;
 pub const SERIES_VERSION: u32 = 1;
 
 /// How the amount of work depends on the number of threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scaling {
     /// It stays the same. With n times the threads the program should take one n-th of the time.
@@ -22,7 +23,7 @@ pub enum Scaling {
 }
 
 /// One program with several numbers of threads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
@@ -50,7 +51,7 @@ pub struct Series {
 }
 
 /// The runs with one number of threads. Values are means of these runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesPoint {
     /// Size of the largest team in these runs.
     pub threads: u32,
@@ -89,7 +90,7 @@ pub struct SeriesPoint {
 }
 
 /// A prediction beside what came.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Told {
     /// Number of threads of the run that predicts.
     pub from_threads: u32,
@@ -102,7 +103,7 @@ pub struct Told {
 }
 
 /// A time that was measured several times.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Repeated {
     /// Number of runs.
     pub runs: u32,
@@ -117,7 +118,7 @@ pub struct Repeated {
 }
 
 /// Use of thread time, in seconds. Thread time is own time times threads. A part is null if nothing of it was recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
     /// The program's code in parallel regions, without overhead.
     pub work_s: f64,
@@ -140,17 +141,7 @@ pub struct Stack {
 
 /// Use of thread time.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesCause {
@@ -218,7 +209,7 @@ impl Stack {
 }
 
 /// A construct at one place of the program. Two are equal if they have the same address in one build.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesPlace {
     /// Build id or path of the module; null if not known.
     pub module: Option<String>,
@@ -263,7 +254,7 @@ impl Ord for SeriesPlace {
 }
 
 /// A reason why more threads bring less than they could.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
     /// The construct; null for code outside parallel regions.
     pub place: Option<SeriesPlace>,
@@ -285,7 +276,7 @@ pub struct Loss {
 
 /// How many times as long the same units take as with the smallest number of threads. Units are the same if their place, the execution of
 /// their loop and their iterations are. Those that the kernel disturbed are left out.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inflation {
     /// The median of all pairs of a run with the smallest number of threads and a run with this one.
     pub times: f64,
@@ -296,7 +287,7 @@ pub struct Inflation {
 }
 
 /// A parallel region with several numbers of threads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRegion {
     /// The region.
     pub place: SeriesPlace,
@@ -312,7 +303,7 @@ pub struct SeriesRegion {
 }
 
 /// A parallel region with one number of threads. Values are means of the runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionPoint {
     /// Like `threads` of the program's point.
     pub threads: u32,
@@ -333,7 +324,7 @@ pub struct RegionPoint {
 }
 
 /// A reason why a series is incomplete or not comparable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum SeriesNote {
     /// There were more threads than processors, so threads took turns.

@@ -1,11 +1,12 @@
 //! ompP's columns: what a region's time consists of, for each thread.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Parts of a region's time, of all threads or of one: ompP's columns for the region's kind. Times are from begin to end,
 /// with everything executed meanwhile. `exec_s` is the sum of the other times. A field is absent if the kind has no such
 /// column, or if it was not measured; `exec_s` may then be larger than the sum.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
     /// Number of times that threads came to it.
     pub exec_count: u64,

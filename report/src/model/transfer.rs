@@ -1,10 +1,11 @@
 //! What calls of MPI handed over.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes that calls of MPI handed over, by their arguments: number of elements times size of the datatype. What a collective
 /// operation sends inside of MPI is another matter.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Transfer {
     /// Number of recorded calls.
     pub calls: u64,
@@ -32,7 +33,7 @@ pub struct Transfer {
 }
 
 /// Blocking receives (`MPI_Recv`, `MPI_Sendrecv`) that wait for the sender. They are matched with the calls that sent the message.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LateSender {
     /// Number of receives whose message was found.
     pub receives: u64,

@@ -1,10 +1,11 @@
 //! What `ompfuse try` has measured of the program.
 
 use crate::paired::Paired;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What came of trying settings on the program, without recording.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tried {
     /// Median time of the original, in seconds; null if it was not run.
     pub original_s: Option<f64>,
@@ -30,7 +31,7 @@ pub struct Tried {
 }
 
 /// A file that a run changed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedFile {
     /// Its path, from the program's folder.
     pub path: String,
@@ -41,7 +42,7 @@ pub struct ChangedFile {
 }
 
 /// What a file's entry says.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileState {
     /// Its size in bytes.
     pub bytes: u64,
@@ -50,7 +51,7 @@ pub struct FileState {
 }
 
 /// The program with other settings.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TriedVariant {
     /// The settings, as `--set` takes them.
     pub set: Vec<String>,
@@ -81,7 +82,7 @@ pub struct TriedVariant {
 }
 
 /// What is known of a variant's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Judged {
     /// It is the original's.

@@ -5,6 +5,7 @@ use super::{LEAST, SampledRegion, SampledReport};
 use crate::model::sampled::base;
 use crate::model::{Region, Report};
 use ompfuse_format::Construct;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ const BODIES: [Construct; 4] = [
 ];
 
 /// What shares are of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SharesOf {
     /// All samples: processor time.
@@ -30,7 +31,7 @@ pub enum SharesOf {
 }
 
 /// What a share is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShareOf {
     /// The program's code.
@@ -40,7 +41,7 @@ pub enum ShareOf {
 }
 
 /// Two runs, compared by shares.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SharesDiff {
     /// What shares are of.
     pub shares_of: SharesOf,
@@ -60,7 +61,7 @@ impl SharesDiff {
 }
 
 /// A side.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ShareSide {
     /// What the user calls it.
     pub name: String,
@@ -73,7 +74,7 @@ pub struct ShareSide {
 }
 
 /// The shares of a region.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SharePair {
     /// What it is about.
     pub what: ShareOf,

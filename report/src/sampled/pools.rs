@@ -4,11 +4,12 @@ use super::LEAST;
 use crate::model::sampled::base;
 use ompfuse_fuse::samples::{RegionLines, SampledPlaces};
 use ompfuse_patterns::{Threaded, threaded};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A library with threads of its own, which aren't recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledPool {
     /// Its name.
     pub name: String,

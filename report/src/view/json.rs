@@ -2,6 +2,7 @@
 
 use crate::model::{REPORT_VERSION, Report};
 use crate::words;
+use schemars::JsonSchema;
 use serde::ser::Error;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -50,14 +51,14 @@ pub fn read(text: &str) -> Result<Report, ReadError> {
 }
 
 /// Sentences about all of a report.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct ReportWords {
     /// `shortcomings` as sentences.
     notes: Vec<String>,
 }
 
 /// Sentences about what probes took.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct ProbesWords {
     /// `most_at` in words; null if `most_at` is null.
     most: Option<String>,
@@ -66,14 +67,14 @@ pub(super) struct ProbesWords {
 }
 
 /// Sentences about processors.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct RunningWords {
     /// What the starvation means, in words; null if threads were not starved.
     told: Option<String>,
 }
 
 /// Sentences about a region.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct RegionWords {
     /// `doubt_kind` in words; null if there is no doubt.
     doubt: Option<&'static str>,
@@ -83,7 +84,7 @@ pub(super) struct RegionWords {
 }
 
 /// Words about a call path.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct CallPathWords {
     /// The most telling calls of `context`, outermost first: `main › solve › libopenblas.so: cblas_dgemm › exec_blas`. Null
     /// if the context is not known.
@@ -91,21 +92,21 @@ pub(super) struct CallPathWords {
 }
 
 /// What a lock is called.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct LockWords {
     /// Name of the critical sections, name of the variable, or address.
     name: String,
 }
 
 /// Sentences about a parallel region's overheads.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct OverheadWords {
     /// `incomplete_because` in words; null if nothing is missing.
     incomplete: Option<String>,
 }
 
 /// Sentences about a loss.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct LossWords {
     /// `cause` in words.
     told: String,
@@ -114,21 +115,21 @@ pub(super) struct LossWords {
 }
 
 /// Sentences about other numbers of threads.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct ScalingWords {
     /// The prediction in words; null if there is none.
     told: Option<String>,
 }
 
 /// A sentence about what was tried.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct TriedWords {
     /// What helps most, in words.
     told: String,
 }
 
 /// Sentences about XUs that could not be matched.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct UnmatchedWords {
     /// `because` in words.
     reason: String,

@@ -3,10 +3,11 @@
 use crate::compare::side::Quantity;
 use crate::model::UncountedWork;
 use crate::model::key::RegionKey;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Result of a condition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// The condition, as the user wrote it.
     pub expression: String,
@@ -43,7 +44,7 @@ impl Outcome {
 }
 
 /// Result of a condition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Verdict {
     /// The condition holds: the pipeline fails.
@@ -77,7 +78,7 @@ impl Verdict {
 }
 
 /// A place where a condition holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hit {
     /// The region, as in B; null for the whole program.
     pub region: Option<RegionKey>,
@@ -94,7 +95,7 @@ pub struct Hit {
 }
 
 /// A place where a condition may hold or not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doubt {
     /// The region, as in B; null for the whole program.
     pub region: Option<RegionKey>,
@@ -113,7 +114,7 @@ pub struct Doubt {
 }
 
 /// Code that no count of a side has.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NotCounted {
     /// Name of the side.
     pub side: String,
@@ -122,7 +123,7 @@ pub struct NotCounted {
 }
 
 /// Why a condition can't be checked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "why")]
 pub enum Problem {
     /// Records of a side are lost or damaged.

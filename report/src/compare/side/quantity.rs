@@ -2,6 +2,7 @@
 
 use ompfuse_format::event::exact;
 use ompfuse_format::simulated::{EVENTS, Source};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -212,7 +213,7 @@ impl Quantity {
     }
 }
 
-impl schemars::JsonSchema for Quantity {
+impl JsonSchema for Quantity {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Quantity".into()
     }

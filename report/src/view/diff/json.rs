@@ -2,10 +2,11 @@
 
 use crate::compare::Diff;
 use crate::compare::gate::Outcome;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What `ompfuse diff --format json` prints.
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Compared<'d> {
     /// The comparison.
     #[serde(flatten)]
@@ -17,7 +18,7 @@ pub struct Compared<'d> {
 }
 
 /// Result of a condition.
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Told<'d> {
     /// The values.
     #[serde(flatten)]

@@ -2,10 +2,11 @@
 
 use crate::model::growth::GrowthReport;
 use crate::words;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What `ompfuse report --interval LENGTH --format json` prints.
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct GrowthJson<'r> {
     /// The values.
     #[serde(flatten)]

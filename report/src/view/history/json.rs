@@ -2,10 +2,11 @@
 
 use crate::history::History;
 use crate::words;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What `ompfuse history --format json` prints.
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HistoryJson<'h> {
     /// The values.
     #[serde(flatten)]

@@ -2,10 +2,11 @@
 
 use crate::model::series::Series;
 use crate::words;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What `ompfuse report RUN RUN... --format json` prints.
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SeriesJson<'s> {
     /// The values.
     #[serde(flatten)]
