@@ -3,7 +3,7 @@
 use super::source::{Sources, line as source_line};
 use super::{data, frame};
 use crate::sampled::{LEAST, SampledProcess, SampledRegion, SampledReport, SampledThread};
-use crate::view::sampled::process::{first, lacks, share, title};
+use crate::view::sampled::process::{NOTHING_TO_DO, first, lacks, share, title};
 use crate::view::sampled::{function, name};
 use crate::words::last::doing;
 use crate::words::uneven::mostly_asleep;
@@ -91,6 +91,14 @@ fn regions(report: &SampledReport) -> Markup {
                         td { (percent(p)) span.sub { " ± " (percent(error)) } }
                         td.w1 { (count(region.samples)) } td.w1 { (number(region.work)) } td.w1 { (number(region.runtime)) }
                         td { (time(region.waits_s)) } td { (time(asleep(region))) }
+                    }
+                }
+                @if report.idle > 0 {
+                    @let [p, error] = share(report.idle, report.samples);
+                    tr {
+                        th.name scope="row" { (NOTHING_TO_DO) }
+                        td { (percent(p)) span.sub { " ± " (percent(error)) } }
+                        td.w1 { (count(report.idle)) } td.w1 {} td.w1 { (count(report.idle)) } td {} td {}
                     }
                 } }
             }

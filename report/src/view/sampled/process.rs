@@ -190,9 +190,23 @@ fn regions(report: &SampledReport, options: TextOptions) -> Option<String> {
             name(region),
         ]
     });
-    let rows: Vec<Vec<String>> = rows.collect();
+    let mut rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() {
         return None;
+    }
+    if report.idle > 0 {
+        let [p, _] = share(report.idle, report.samples);
+        let idle = count(report.idle);
+        let (none, told) = (String::new, NOTHING_TO_DO.to_owned());
+        rows.push(vec![
+            idle.clone(),
+            percent(p),
+            none(),
+            idle,
+            none(),
+            none(),
+            told,
+        ]);
     }
     let plain = |_: usize, cell: &str| cell.to_owned();
     let head = |line: &str| paint.dim(line);
@@ -206,6 +220,9 @@ fn regions(report: &SampledReport, options: TextOptions) -> Option<String> {
     }
     Some(text)
 }
+
+/// What threads do that wait for work, outside of constructs.
+pub(in crate::view) const NOTHING_TO_DO: &str = "in no region, with nothing to do";
 
 /// What each thread did when it was looked at last.
 pub(super) fn threads(report: &SampledReport, options: TextOptions) -> String {
