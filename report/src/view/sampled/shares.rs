@@ -4,6 +4,7 @@ use super::super::diff::Options;
 use super::super::paint::{self, Paint};
 use super::super::table::{self, Column, wrap};
 use super::{Named, named};
+use crate::sampled::LEAST;
 use crate::sampled::compare::{ShareOf, SharePair, ShareSide, SharesDiff, SharesOf};
 use crate::words::units::{percent, several};
 use serde::Serialize;
@@ -107,6 +108,12 @@ fn about(of: SharesOf) -> &'static str {
 /// What it comes to.
 fn verdict(diff: &SharesDiff) -> String {
     let changed = diff.regions.iter().filter(|p| p.is_changed).count();
+    let sides = [("A", &diff.a), ("B", &diff.b)];
+    let is_few = |(_, side): &(&str, &ShareSide)| side.samples.is_some_and(|n| n < LEAST);
+    if let Some((side, about)) = sides.into_iter().find(is_few) {
+        let samples = several(about.samples.unwrap_or(0), "sample");
+        return format!("There is nothing to compare: {side} has {samples} of processor time");
+    }
     match diff.regions.first() {
         None if diff.unknown() >= MOSTLY => {
             "There is nothing to compare: nearly all samples are in constructs that aren't known".to_owned()

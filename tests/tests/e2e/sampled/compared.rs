@@ -40,6 +40,12 @@ fn shares_change_only_beyond_their_errors() {
         "{text}"
     );
     assert!(changed(&json).is_empty(), "{json:#}");
+    // One that waits has no samples.
+    let (waits, out) = (start(&program, "locks"), folder.path().join("d"));
+    looked_at(&waits, &out, "1s");
+    let (text, _) = diff(&outs[0], &out);
+    let told = "There is nothing to compare: B has ";
+    assert!(text.starts_with(told), "{text}");
     let (text, json) = diff(&outs[0], &outs[2]);
     // All of it is outside of constructs now.
     let first = &json["regions"][0];

@@ -6,7 +6,6 @@ use crate::ranks;
 use ompfuse_tests::{command, compile, schema};
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// The first sentence of a report, and the report in JSON.
@@ -31,14 +30,7 @@ fn who_is_killed_is_told_to_have_hung() {
     let recorder = record.arg(&program).arg("barrier").spawn();
     let mut recorder = Going(recorder.expect("it starts"));
     std::thread::sleep(Duration::from_millis(2500));
-    let own = recorder.0.id();
-    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
-    let children = children.expect("the kernel tells");
-    let killed = Command::new("kill")
-        .arg("-KILL")
-        .args(children.split_whitespace())
-        .status();
-    assert!(killed.expect("kill").success(), "{children}");
+    recorder.kill_children();
     let status = recorder.0.wait().expect("it ends");
     assert_eq!(status.code(), Some(128 + 9));
     let run = out.join("run-0001");

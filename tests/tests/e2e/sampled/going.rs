@@ -4,7 +4,6 @@ use super::running::{Going, line};
 use super::{is_allowed, program};
 use ompfuse_tests::{command, schema};
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 #[test]
@@ -31,14 +30,7 @@ fn a_run_that_goes_on_is_reported_as_far_as_it_is_on_record() {
         // Nothing may end the test before the program is ended.
         let text = command::run([Path::new("report"), &out]);
         let json = command::run([Path::new("report"), &out, Path::new("--format=json")]);
-        let own = recorder.0.id();
-        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
-        let children = children.expect("the kernel tells");
-        let killed = Command::new("kill")
-            .arg("-KILL")
-            .args(children.split_whitespace())
-            .status();
-        assert!(killed.expect("kill").success(), "{children}");
+        let children = recorder.kill_children();
         drop(recorder);
         let (text, json) = (text.ok("report").text(), json.ok("report").text());
         schema::check(how, std::slice::from_ref(&json));

@@ -12,6 +12,19 @@ use std::time::Duration;
 /// A process that is killed in the end.
 pub(super) struct Going(pub(super) Child);
 
+impl Going {
+    /// Kills what it has started; their numbers, as the kernel lists them.
+    pub(super) fn kill_children(&self) -> String {
+        let own = self.0.id();
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
+        let children = children.expect("the kernel tells");
+        let mut kill = Command::new("kill");
+        let killed = kill.arg("-KILL").args(children.split_whitespace());
+        assert!(killed.status().expect("kill").success(), "{children}");
+        children
+    }
+}
+
 impl Drop for Going {
     fn drop(&mut self) {
         let _ = self.0.kill();
