@@ -12,8 +12,8 @@ use cython::cython;
 use std::borrow::Cow;
 
 /// The name of a symbol as the source has it: C++ without parameters and return type, gfortran's and flang's module procedures as
-/// `module::procedure`, those of Cython as `module.function`, procedures in others without the number that gcc gives them. What compilers append for parts of a function
-/// (`._omp_fn.0`, `.cold`) stays, and so does every other name.
+/// `module::procedure`, functions of Cython as `module.function`, procedures in others without the number that gcc gives them. What
+/// compilers append for parts of a function (`._omp_fn.0`, `.cold`) stays, and so does every other name.
 ///
 /// ```
 /// # use ompfuse_fuse::names::readable;

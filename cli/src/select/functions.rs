@@ -21,8 +21,9 @@ pub(crate) struct FunctionArgs {
     pub(crate) loops: Vec<Selector>,
     /// Have the program count the instructions that it executes, without a processor's counters (may be repeated)
     ///
-    /// The event is `instructions:exact`, or what --events names of such events (`ompfuse events` lists them), per execution unit. All functions of recorded files are counted, or those that S
-    /// chooses (as for --functions). The OpenMP runtime, the C library, and functions whose flow of control isn't known are not.
+    /// The event is `instructions:exact`, or what --events names of such events (`ompfuse events` lists them), per execution unit. All
+    /// functions of recorded files are counted, or those that S chooses (as for --functions). The OpenMP runtime, the C library, and
+    /// functions whose flow of control isn't known are not.
     #[arg(long, value_name = "S", value_parser = functions, num_args = 0..=1, require_equals = true, default_missing_value = EVERYTHING)]
     pub(crate) count: Vec<Selector>,
     /// What is counted, by number; empty: instructions. `--events` names them.
