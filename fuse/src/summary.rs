@@ -126,6 +126,14 @@ pub struct Summary {
     pub sampled: Option<crate::samples::SampledSums>,
 }
 
+impl Summary {
+    /// Whether all code that calls an OpenMP runtime calls libgomp.
+    pub fn is_libgomp(&self) -> bool {
+        let mut runtimes = self.modules.iter().flat_map(|m| &m.runtimes);
+        runtimes.all(|name| name.starts_with("libgomp"))
+    }
+}
+
 /// A patched module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleSummary {

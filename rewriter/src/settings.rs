@@ -6,6 +6,7 @@
 
 use crate::cutoff::{Creation, MOST_DEPTH, Setter};
 use crate::model::Site;
+use ompfuse_format::detail::{Detail, Kind};
 use ompfuse_format::site::{Parameter, SCHEDULES, Setting, SiteInfo};
 use ompfuse_patterns::lookup;
 
@@ -127,19 +128,15 @@ fn changes(
 
 /// Whether OpenMP leaves open which ranges a loop is divided into; if not, why.
 fn open_schedule(site: &SiteInfo) -> Result<(), &'static str> {
-    let schedule = site.detail.as_deref().unwrap_or("");
-    if schedule.starts_with("static") {
-        return Err("programs may rely on which thread gets what of a static schedule");
-    }
-    if schedule.contains("ordered") || schedule.contains("doacross") {
-        return Err("iterations of an ordered loop may depend on its chunks");
-    }
-    if schedule.starts_with("runtime") {
-        return Err("its schedule is what OMP_SCHEDULE or omp_set_schedule() says");
-    }
-    match SCHEDULES.iter().any(|(name, _)| schedule.starts_with(name)) {
-        true => Ok(()),
-        false => Err("its schedule is not known to be dynamic or guided"),
+    let schedule = Detail(site.detail.as_deref().unwrap_or(""));
+    match schedule.kind() {
+        Some(Kind::Static) => {
+            Err("programs may rely on which thread gets what of a static schedule")
+        }
+        _ if schedule.is_ordered() => Err("iterations of an ordered loop may depend on its chunks"),
+        Some(Kind::Runtime) => Err("its schedule is what OMP_SCHEDULE or omp_set_schedule() says"),
+        Some(Kind::Dynamic | Kind::Guided) => Ok(()),
+        Some(Kind::Auto) | None => Err("its schedule is not known to be dynamic or guided"),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::run::streaming::{Streaming, StreamingProcess};
 use crate::summary::Summary;
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
+use ompfuse_format::detail::{Detail, Kind};
 use std::collections::{BTreeMap, HashMap};
 
 /// Records of a process that are so many bytes are read for seconds already: fewer of them are looked at.
@@ -135,24 +136,14 @@ impl Process<'_> {
     /// What the place's text says of a loop's schedule.
     fn schedule(&self, site: u32) -> Option<Schedule> {
         let site = self.summary.sites.get(self.place(site)? as usize)?;
-        let detail = site.detail.as_deref()?;
-        detail.rsplit([' ', ';']).find_map(|word| {
-            let (kind, chunk) = word.split_once(',').unwrap_or((word, ""));
-            let chunk = chunk.parse::<u64>().ok();
-            Some(match (kind, chunk) {
-                ("static", None) => Schedule::Static,
-                ("static", Some(n)) => Schedule::StaticChunk(n),
-                ("dynamic", n) => Schedule::Dynamic(n.unwrap_or(1)),
-                ("guided", n) => Schedule::Guided(n.unwrap_or(1)),
-                _ => return None,
-            })
+        let detail = Detail(site.detail.as_deref()?);
+        Some(match (detail.kind()?, detail.chunk()) {
+            (Kind::Static, None) => Schedule::Static,
+            (Kind::Static, Some(n)) => Schedule::StaticChunk(n),
+            (Kind::Dynamic, n) => Schedule::Dynamic(n.unwrap_or(1)),
+            (Kind::Guided, n) => Schedule::Guided(n.unwrap_or(1)),
+            (Kind::Auto | Kind::Runtime, _) => return None,
         })
-    }
-
-    /// Whether all code that calls an OpenMP runtime calls libgomp.
-    fn is_libgomp(&self) -> bool {
-        let mut runtimes = self.summary.modules.iter().flat_map(|m| &m.runtimes);
-        runtimes.all(|name| name.starts_with("libgomp"))
     }
 
     fn add_to(&self, regions: &mut BTreeMap<Option<u32>, RegionAnalysis>) {
@@ -248,14 +239,14 @@ impl Process<'_> {
             }
         }
         turns::add(gathered, recs, &mut ticks.turns);
-        let guided = match self.is_libgomp() {
+        let guided = match self.summary.is_libgomp() {
             true => Guided::Libgomp,
             false => Guided::Libomp,
         };
         (ticks.loops).add(gathered, recs, team.min(1 << 16) as u32, guided);
         let schedule = |site| self.schedule(site);
         let mut graph = builder.region(of_fork.node, &schedule);
-        graph.children_only = self.is_libgomp();
+        graph.children_only = self.summary.is_libgomp();
         self.play(&graph, ticks, work);
         instances.sort_by_key(|&at| gathered.recs[at as usize].t0);
         let execution = Execution {

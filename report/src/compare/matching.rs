@@ -18,6 +18,7 @@ mod waits;
 use super::diff::{Basis, Confidence, Matched};
 use super::side::{Quantity, Side, SideRegion};
 use ompfuse_format::Construct;
+use ompfuse_format::detail::{Detail, Kind};
 use std::collections::BTreeSet;
 
 /// What belongs together, and what doesn't.
@@ -237,7 +238,8 @@ impl<'a> Work<'a> {
 pub(super) fn may_be_empty(a: &SideRegion, b: &SideRegion) -> bool {
     let asks = |r: &SideRegion| {
         let schedule = r.key.schedule.as_deref();
-        r.key.construct == Construct::Loop && schedule.is_none_or(|s| !s.starts_with("static"))
+        let kind = schedule.and_then(|s| Detail(s).kind());
+        r.key.construct == Construct::Loop && kind != Some(Kind::Static)
     };
     let both = |quantity: &Quantity| a.constant(quantity).zip(b.constant(quantity));
     let differ = both(&Quantity::Executions).is_some_and(|(x, y)| x != y);

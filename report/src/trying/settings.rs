@@ -3,6 +3,7 @@
 use super::Setting;
 use crate::model::{ModuleInfo, Region, Report};
 use ompfuse_format::Construct;
+use ompfuse_format::detail::{Detail, Kind};
 use ompfuse_format::site::Edge;
 use ompfuse_fuse::summary::Summary;
 use ompfuse_patterns::{Entry, Settable, lookup};
@@ -145,9 +146,9 @@ fn of_region(report: &Report, summary: &Summary, region: &Region) -> Vec<Setting
     let executions = region.executions.max(1) as f64;
     let threads = f64::from(region.spread.threads.max(1));
     let mut values = vec![];
-    let schedule = region.detail.as_deref().unwrap_or("");
-    let deals = schedule.starts_with("dynamic") || schedule.starts_with("guided");
-    let is_plain = !schedule.contains("ordered") && !schedule.contains("doacross");
+    let schedule = Detail(region.detail.as_deref().unwrap_or(""));
+    let deals = matches!(schedule.kind(), Some(Kind::Dynamic | Kind::Guided));
+    let is_plain = !schedule.is_ordered();
     if let (Some(iterations), true) = (region.iterations, deals && is_plain && region.xus > 0) {
         let chunk = iterations as f64 / region.xus as f64;
         let of_execution = iterations as f64 / executions;
@@ -159,7 +160,7 @@ fn of_region(report: &Report, summary: &Summary, region: &Region) -> Vec<Setting
         values.extend([4, 16, 64].map(|n| format!("grainsize={n}")));
     }
     let mut of_loops = calls.entries.iter().filter(|e| e.set.chunk.is_some());
-    if schedule.starts_with("guided") && of_loops.all(|e| e.set.schedule.is_some()) {
+    if schedule.kind() == Some(Kind::Guided) && of_loops.all(|e| e.set.schedule.is_some()) {
         values.push("schedule=dynamic, chunk=1".to_owned());
     }
     // One thread has the work of all, and starts no team.

@@ -4,7 +4,8 @@ use super::loses;
 use super::settings::needs_no_team;
 use crate::from_summary::{decides, set};
 use crate::model::{Region, Report, Sharing};
-use ompfuse_format::{Construct, Detail};
+use ompfuse_format::Construct;
+use ompfuse_format::detail::{Detail, Kind};
 use ompfuse_fuse::summary::Summary;
 use std::collections::BTreeSet;
 
@@ -47,7 +48,7 @@ pub(super) fn proposals(report: &Report, summary: &Summary) -> Vec<Vec<Variable>
     let all: f64 = report.regions.iter().map(|r| r.time_s).sum();
     let of_runtime = |r: &Region| {
         let detail = r.detail.as_deref().map(Detail);
-        let is_runtime = detail.is_some_and(Detail::is_runtime);
+        let is_runtime = detail.is_some_and(|d| d.kind() == Some(Kind::Runtime));
         let is_large = r.inclusive_s.unwrap_or(r.time_s) >= LEAST_SHARE * all;
         is_runtime && is_large && loses(report, r.id)
     };

@@ -14,9 +14,8 @@ impl<'a> Detail<'a> {
 
     /// The schedule as it is told, as `dynamic,8`, or `static,` of one whose chunk is told apart.
     pub fn schedule(self) -> Option<&'a str> {
-        const KINDS: [&str; 5] = ["static", "dynamic", "guided", "auto", "runtime"];
         let mut words = self.0.rsplit([' ', ';']);
-        words.find(|w| KINDS.iter().any(|k| w.starts_with(k)))
+        words.find(|w| KINDS.iter().any(|(_, k)| w.starts_with(k)))
     }
 
     /// The same for people.
@@ -30,20 +29,49 @@ impl<'a> Detail<'a> {
         })
     }
 
-    /// Whether variables or a call choose its schedule.
-    pub fn is_runtime(self) -> bool {
-        self.0.starts_with("runtime")
+    /// The kind of its schedule.
+    pub fn kind(self) -> Option<Kind> {
+        let word = self.schedule()?.split(',').next()?;
+        KINDS.iter().find(|k| k.1 == word).map(|k| k.0)
     }
 
-    /// Whether its schedule is guided.
-    pub fn is_guided(self) -> bool {
-        self.0.starts_with("guided")
+    /// The largest number of iterations that are handed out at once, where it is known.
+    pub fn chunk(self) -> Option<u64> {
+        self.schedule()?.split_once(',')?.1.parse().ok()
+    }
+
+    /// Whether iterations wait for earlier ones: `ordered`, or `doacross`, which is `ordered` with a number.
+    pub fn is_ordered(self) -> bool {
+        self.0.contains("ordered") || self.0.contains("doacross")
     }
 }
 
+/// A kind of schedule (OpenMP 5.2, section 11.5.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Ranges are divided before the loop begins.
+    Static,
+    /// Ranges of one size, for whoever asks.
+    Dynamic,
+    /// Ranges that become smaller, for whoever asks.
+    Guided,
+    /// The runtime's choice.
+    Auto,
+    /// What `OMP_SCHEDULE` or a call says.
+    Runtime,
+}
+
+const KINDS: [(Kind, &str); 5] = [
+    (Kind::Static, "static"),
+    (Kind::Dynamic, "dynamic"),
+    (Kind::Guided, "guided"),
+    (Kind::Auto, "auto"),
+    (Kind::Runtime, "runtime"),
+];
+
 #[cfg(test)]
 mod tests {
-    use super::Detail;
+    use super::{Detail, Kind};
 
     #[test]
     fn schedules_are_told() {
@@ -52,7 +80,11 @@ mod tests {
         assert_eq!(told("static, bounds").as_deref(), Some("static"));
         assert_eq!(told("static, chunk").as_deref(), Some("static, in chunks"));
         assert_eq!(told("or equivalent"), None);
-        assert!(Detail("runtime").is_runtime() && Detail("guided,4").is_guided());
+        let kind = |text| (Detail(text).kind(), Detail(text).chunk());
+        assert_eq!(kind("runtime, doacross"), (Some(Kind::Runtime), None));
+        assert_eq!(kind("guided,4"), (Some(Kind::Guided), Some(4)));
+        assert_eq!(kind("static, bounds"), (Some(Kind::Static), None));
+        assert_eq!(kind("point"), (None, None));
         assert!(Detail("static, bounds; two loops may share this code").is_shared());
     }
 }

@@ -5,8 +5,9 @@
 
 use crate::select::means_region;
 use crate::select::set::Set;
+use ompfuse_format::Construct;
+use ompfuse_format::detail::{Detail, Kind};
 use ompfuse_format::site::{Parameter, SCHEDULES};
-use ompfuse_format::{Construct, Detail};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::span::{LoopAnalysis, RegionAnalysis};
 use ompfuse_fuse::summary::Summary;
@@ -104,7 +105,10 @@ impl Recorded {
             let guided = SCHEDULES.iter().find(|s| s.0 == "guided").map(|s| s.1);
             let is_guided = |r: &Region| match value(Parameter::Schedule) {
                 Some(schedule) => Some(schedule) == guided,
-                None => r.detail.as_deref().is_some_and(|d| Detail(d).is_guided()),
+                None => r
+                    .detail
+                    .as_deref()
+                    .is_some_and(|d| Detail(d).kind() == Some(Kind::Guided)),
             };
             for region in regions {
                 let schedule = match is_guided(region) {

@@ -86,9 +86,11 @@ fn is_of_variable(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> bool 
     let set = set
         .next()
         .map(|(_, value)| value.trim().to_ascii_lowercase());
-    let mut runtimes = summary.modules.iter().flat_map(|m| &m.runtimes);
-    let is_libgomp = runtimes.all(|name| name.starts_with("libgomp"));
-    let set = set.unwrap_or_else(|| if is_libgomp { "dynamic" } else { "static" }.to_owned());
+    let of_runtime = || match summary.is_libgomp() {
+        true => "dynamic".to_owned(),
+        false => "static".to_owned(),
+    };
+    let set = set.unwrap_or_else(of_runtime);
     // `monotonic:dynamic,4`
     let plain = set.rsplit(':').next().unwrap_or_default();
     let (kind, chunk) = plain.split_once(',').unwrap_or((plain, ""));
