@@ -17,7 +17,8 @@ while read -r file; do
     runtime/format/*) units+=(format fuse) groups+=(records) ;;
     runtime/* | include/*) units+=(runtime) groups+=(records) ;;
     rewriter/* | patterns/*) units+=(rewriter patterns) groups+=(sites records) ;;
-    fuse/*) units+=(fuse report) groups+=(reports) ;;
+    fuse/*) units+=(fuse account) groups+=(reports) ;;
+    account/* | compare/*) units+=("${file%%/*}" report) groups+=(reports) ;;
     report/*) units+=(report) groups+=(reports) ;;
     export/*) units+=(export) groups+=(exports) ;;
     cli/*) units+=(cli) groups+=(reports commands) ;;

@@ -8,12 +8,12 @@ pub(crate) use countable::{Countable, countable, countable_elsewhere};
 pub(crate) use switches::switch_cost_ns;
 pub(crate) use together::{count_together, hardware_slots};
 
+use ompfuse_account::similar::similar;
 use ompfuse_format::event::{self, EVENTS, Event, Kind, exact};
 use ompfuse_format::refused::{
     self, EACCES, EPERM, Guard, PARANOID_FILE, STATUS_FILE, lower_paranoid,
 };
 use ompfuse_fuse::names::quoted;
-use ompfuse_report::similar::similar;
 use perf_event::{Builder, Counter};
 use serde::Serialize;
 use std::io;

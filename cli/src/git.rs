@@ -1,7 +1,7 @@
 //! What git knows: the commit that is checked out, and files of other branches.
 
 use anyhow::{Context, Result, bail};
-use ompfuse_report::compare::Commit;
+use ompfuse_compare::Commit;
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 

@@ -36,6 +36,7 @@ use crate::memory;
 use crate::output::note;
 use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
+use ompfuse_account::model::UncountedWork;
 use ompfuse_format::run::{RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
 use ompfuse_fuse::run::InParts;
@@ -45,7 +46,6 @@ use ompfuse_fuse::{
     Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
 };
 use ompfuse_progress::Progress;
-use ompfuse_report::model::UncountedWork;
 use std::path::{Path, PathBuf};
 
 /// Name of the profile in the output folder of `ompfuse profile`.
@@ -136,7 +136,10 @@ fn counts(files: &RunFiles<'_>) -> bool {
 pub(crate) fn uncounted(run: &Path) -> Result<Option<UncountedWork>> {
     with_samples(run, |files| {
         let found = counts(files).then(|| sampled_sums(files, None, MOST_COUNTED));
-        Ok(found.flatten().as_ref().and_then(ompfuse_report::uncounted))
+        Ok(found
+            .flatten()
+            .as_ref()
+            .and_then(ompfuse_account::uncounted))
     })
 }
 
@@ -254,7 +257,7 @@ pub(crate) fn single(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// Says what is missing or broken in the runs that a profile was made from.
 pub(crate) fn tell_damage(summary: &Summary) {
     for run in &summary.runs {
-        for problem in ompfuse_report::words::losses(&run.health) {
+        for problem in ompfuse_account::damage::losses(&run.health) {
             note(format_args!("{}: {problem}", run.name));
         }
     }

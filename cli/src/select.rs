@@ -13,10 +13,10 @@ pub(crate) use ompfuse_fuse::names::Selector;
 
 use crate::debug::DebugArgs;
 use anyhow::{Result, bail};
+use ompfuse_account::model::ModuleInfo;
+use ompfuse_account::{Region, Report};
 use ompfuse_format::site::{Mechanism, SiteInfo};
 use ompfuse_fuse::names::{Place, readable};
-use ompfuse_report::model::ModuleInfo;
-use ompfuse_report::{Region, Report};
 use std::collections::HashMap;
 
 /// A function's name as people write it, without its parameters.

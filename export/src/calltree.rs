@@ -13,8 +13,9 @@ mod tests;
 use frames::Frames;
 pub use metrics::{Metric, Quantity, TIME, VISITS};
 use metrics::{events, metrics, nanoseconds, values};
-use ompfuse_report::model::CallPathThread;
-use ompfuse_report::{Report, words};
+use ompfuse_account::Report;
+use ompfuse_account::model::CallPathThread;
+use ompfuse_report::words;
 pub use sampled::{SampledStack, Samples};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -4,8 +4,8 @@ mod columns;
 
 use crate::table::{Column, Table, Values};
 use columns::{COLUMNS, Get};
-use ompfuse_report::Report;
-use ompfuse_report::model::{
+use ompfuse_account::Report;
+use ompfuse_account::model::{
     EventState, Grain, ParallelOverhead, PathCount, Region, RegionCounts, RegionThread,
 };
 use std::collections::BTreeMap;

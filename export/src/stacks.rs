@@ -1,8 +1,8 @@
 //! Frames of samples, as all formats with stacks name them: the functions that a thread was in, each with its line.
 
+use ompfuse_fuse::names::is_beginning;
 use ompfuse_fuse::names::is_unnamed;
 use ompfuse_fuse::samples::{SampledPlace, SampledPlaces, Share, Stack};
-use ompfuse_report::words::is_beginning;
 use std::collections::HashMap;
 
 /// A function at a line of it, or what stands for time without one.

@@ -246,6 +246,24 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// What comes before `main`, and below a thread's own function: nobody asks for it.
+const BEGINNINGS: [&str; 6] = [
+    "_start",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone",
+    "clone3",
+];
+
+/// Whether a call is before `main` or below a thread's own function, if nothing further out is known. `file`: name of its file.
+pub fn is_beginning(function: Option<&str>, file: &str) -> bool {
+    let name = function.unwrap_or_default();
+    let name = name.split('@').next().unwrap_or_default();
+    let is_c_library = file.starts_with("libc.so") || file.starts_with("libpthread.so");
+    BEGINNINGS.contains(&name) || is_c_library
+}
+
 #[cfg(test)]
 mod tests {
     use super::{narrowed, origin, quoted, readable, without_arguments};

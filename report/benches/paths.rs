@@ -3,11 +3,11 @@
 //!
 //! Times are by the clock; memory is the largest resident set so far, so that only an increase tells something.
 
+use ompfuse_account::Report;
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 use ompfuse_fuse::Summary;
 use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread};
-use ompfuse_report::Report;
 use ompfuse_report::view::{json, text};
 use std::time::Instant;
 

@@ -1,7 +1,8 @@
 //! A filter file that leaves out regions whose probes cost more than they tell.
 
-use crate::from_summary::probes::{Price, as_intervals, has_probes, word};
-use crate::words::{units, what};
+use crate::words::what;
+use ompfuse_account::from_summary::probes::{Price, as_intervals, has_probes, word};
+use ompfuse_account::units;
 use ompfuse_format::Construct;
 use ompfuse_fuse::Summary;
 use ompfuse_fuse::summary::RegionStat;

@@ -1,14 +1,15 @@
 //! Reports of made-up runs (Listing 1.1 of [XU] on two threads; one tick is a nanosecond, the first counter advances by
 //! two per tick).
 
-use crate::model::Incomplete;
 use crate::view::json;
 use crate::view::text::{SCREEN, Sections, TextOptions, render};
-use crate::{Class, Report};
+use ompfuse_account::model::Incomplete;
+use ompfuse_account::{Class, Report};
 use ompfuse_format::Construct;
 use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread, LISTING_SITES, listing, listing_threads};
 use ompfuse_fuse::{Combiner, Profile, Strategy, Summary, XuTable};
 
+mod causes;
 mod ompp;
 
 fn report_of(fake: &FakeRun) -> Report {
@@ -367,7 +368,7 @@ fn the_usual_text_fits_a_screen() {
     // Fewer regions come before an end.
     let region = report.regions[0].clone();
     for id in 100..108 {
-        report.regions.push(crate::model::Region {
+        report.regions.push(ompfuse_account::model::Region {
             id,
             ..region.clone()
         });

@@ -1,4 +1,4 @@
-//! How a report is shown: for people and for programs. Everything comes from the [`model`](crate::model), the words from
+//! How a report is shown: for people and for programs. Everything comes from the [`model`](ompfuse_account::model), the words from
 //! [`words`](crate::words).
 
 pub mod diff;

@@ -1,6 +1,6 @@
 //! Words and numbers as people read them: each sentence, name, unit and number format once.
 //!
-//! They are made of the values of a [`Report`](crate::Report); views put them where they belong.
+//! They are made of the values of a [`Report`](ompfuse_account::Report); views put them where they belong.
 
 mod causes;
 mod compare;
@@ -12,7 +12,6 @@ mod gates;
 mod going;
 mod growth;
 pub(crate) mod head;
-mod health;
 pub(crate) mod history;
 pub(crate) mod last;
 pub(crate) mod locks;
@@ -30,7 +29,6 @@ pub(crate) mod transfer;
 mod tried;
 mod uncounted;
 pub(crate) mod uneven;
-pub mod units;
 mod unmatched;
 pub(crate) mod verdict;
 
@@ -41,13 +39,11 @@ pub(crate) use compare::{
     basis, both, causes, certainty, changed, condition, is_told, lone, only_in, pair_place,
     place as compare_place, quantity, value,
 };
-pub use contexts::{called_from, functions, is_beginning, python_caller};
+pub use contexts::{called_from, functions, python_caller};
 pub(crate) use gates::explained;
 pub use gates::{outcome, outcome_word};
 pub(crate) use going::goes_on;
 pub use growth::{growth_intervals, growth_verdict};
-pub use health::losses;
-pub(crate) use health::problem;
 pub use history::{history_notes, history_verdict};
 pub use names::{called, place};
 pub(crate) use names::{in_sentence, kind, location, recorded_program, what};
@@ -69,6 +65,6 @@ pub use uncounted::uncounted_share;
 pub use unmatched::reason;
 
 /// The kind of a pair of regions.
-pub(crate) fn compare_kind(pair: &crate::compare::Pair) -> &'static str {
+pub(crate) fn compare_kind(pair: &ompfuse_compare::Pair) -> &'static str {
     compare::kind(&pair.b)
 }

@@ -6,7 +6,7 @@ use crate::{atomic, git, output, progress};
 use anyhow::{Context, Result, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use ompfuse_report::compare::{Commit, Side};
+use ompfuse_compare::{Commit, Side};
 use std::io::Write;
 use std::path::PathBuf;
 

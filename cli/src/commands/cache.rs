@@ -4,8 +4,8 @@ use crate::cache::{self, Copy, Kind};
 use crate::output;
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use ompfuse_account::units::bytes;
 use ompfuse_report::view::table::{Column, wrap};
-use ompfuse_report::words::units::bytes;
 use serde::Serialize;
 use std::path::PathBuf;
 

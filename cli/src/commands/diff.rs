@@ -8,10 +8,10 @@ use crate::pager;
 use crate::{atomic, output, page, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use ompfuse_report::compare::gate::{self, Gate, Outcome};
+use ompfuse_compare::gate::{self, Gate, Outcome};
 
-use ompfuse_report::compare::units::SideUnits;
-use ompfuse_report::compare::{self, Diff, Side, units};
+use ompfuse_compare::units::SideUnits;
+use ompfuse_compare::{Diff, Side, units};
 use ompfuse_report::view::diff as view;
 use ompfuse_report::view::html;
 use ompfuse_report::view::schema;
@@ -165,8 +165,8 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let (mut units_a, mut units_b) = (SideUnits::default(), SideUnits::default());
     let a = sides::side("A", &first, &mut |s, t| units_a.add(s, t), half)?;
     let b = sides::side("B", &second, &mut |s, t| units_b.add(s, t), rest)?;
-    let (a, b) = compare::by_callers(&a, &b);
-    let mut diff = compare::compare(&a, &b);
+    let (a, b) = ompfuse_compare::by_callers(&a, &b);
+    let mut diff = ompfuse_compare::compare(&a, &b);
     units::add_slowest(&mut diff.pairs, &units_a, &units_b);
     drop(bar);
     args.check(&diff, &a, &b)?;

@@ -2,7 +2,7 @@
 
 use super::{Check, State};
 use crate::cache;
-use ompfuse_report::words::units::bytes;
+use ompfuse_account::units::bytes;
 use std::path::Path;
 
 /// Room that a recording of some minutes may need.

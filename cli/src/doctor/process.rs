@@ -2,8 +2,8 @@
 
 use super::{Check, State};
 use crate::{memory, processors};
+use ompfuse_account::units::bytes;
 use ompfuse_format::refused::STATUS_FILE;
-use ompfuse_report::words::units::bytes;
 use rustix::process::{Resource, getrlimit};
 
 /// Descriptors of a program with many threads and a full set of events, with room for its own.

@@ -3,7 +3,7 @@
 use super::{Check, Diagnosis, State};
 use crate::sampling::places::is_runtime;
 use crate::{attached, processors, sampling};
-use ompfuse_report::words::units::several;
+use ompfuse_account::units::several;
 use std::collections::BTreeSet;
 
 /// Looks at a process; nothing of it changes.

@@ -6,8 +6,8 @@ use crate::input;
 use crate::one_line;
 use crate::output::note;
 use anyhow::{Context, Result, bail, ensure};
+use ompfuse_compare::history::Named;
 use ompfuse_progress::Progress;
-use ompfuse_report::history::Named;
 use std::path::Path;
 
 /// What the names of baselines end with.

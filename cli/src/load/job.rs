@@ -6,12 +6,13 @@ use crate::one_line;
 use crate::output::note;
 use crate::{atomic, input, memory};
 use anyhow::{Context, Result};
+use ompfuse_account::Report;
+use ompfuse_account::job::Job;
+use ompfuse_account::model::Note;
+use ompfuse_compare::gather::{Measured, RankRows, Ranks};
+use ompfuse_compare::rank_summary::{self, MOST_BYTES, condensed};
 use ompfuse_fuse::Summary;
 use ompfuse_progress::Progress;
-use ompfuse_report::Report;
-use ompfuse_report::compare::gather::{Measured, RankRows, Ranks};
-use ompfuse_report::job::{self, Job, MOST_BYTES, condensed};
-use ompfuse_report::model::Note;
 use ompfuse_report::view::json;
 use ompfuse_report::words;
 use rayon::prelude::*;
@@ -61,7 +62,7 @@ pub(crate) fn measured(name: &Path, ranks: &[PathBuf], progress: Progress<'_>) -
     let cannot = || format!("cannot compare the job {}", name.display());
     let mut all = Ranks::default();
     let mut add = |called: &str, left: &Left| {
-        all.add(called, job::rows(&left.text)?, &left.report);
+        all.add(called, rank_summary::rows(&left.text)?, &left.report);
         Ok(())
     };
     let memory = memory::of_rank();

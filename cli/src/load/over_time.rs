@@ -3,12 +3,12 @@
 use super::{name, read_releasing};
 use crate::output::remark;
 use anyhow::{Context, Result, bail};
+use ompfuse_account::model::growth::{GrowthReport, GrowthUnit};
 use ompfuse_format::site::SiteInfo;
 use ompfuse_fuse::Summary;
 use ompfuse_fuse::run::InParts;
 use ompfuse_fuse::summary::growth::{Growth, GrowthBy};
 use ompfuse_progress::Progress;
-use ompfuse_report::model::growth::{GrowthReport, GrowthUnit};
 use std::path::{Path, PathBuf};
 
 /// Where intervals end, as the user wants it.
@@ -52,7 +52,7 @@ pub(crate) fn over_time(path: &Path, ends: Ends<'_>, progress: Progress<'_>) -> 
         },
     };
     Ok(Grown {
-        growth: ompfuse_report::growth(&summary, &growth, unit),
+        growth: ompfuse_account::growth(&summary, &growth, unit),
         summary,
         in_parts,
     })

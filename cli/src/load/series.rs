@@ -4,10 +4,10 @@ use super::kinds::is_series;
 use super::{Source, name, same, summary, with_files};
 use crate::run_dir;
 use anyhow::{Context, Result};
+use ompfuse_account::model::series::{Scaling, Series};
+use ompfuse_compare::series::{Measured, measured, over_threads};
 use ompfuse_fuse::span::labelled;
 use ompfuse_progress::Progress;
-use ompfuse_report::compare::series::{Measured, measured, over_threads};
-use ompfuse_report::model::series::{Scaling, Series};
 use std::path::{Path, PathBuf};
 
 /// The folders with the runs of one number of threads each.

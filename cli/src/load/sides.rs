@@ -8,12 +8,12 @@ use crate::output::remark;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
+use ompfuse_account::units::several;
+use ompfuse_compare::gather::{Measured, measured};
+use ompfuse_compare::side::SIDE_VERSION;
+use ompfuse_compare::{Quantity, Side, SideError, side_of};
 use ompfuse_fuse::{Profile, Summary, XuTable};
 use ompfuse_progress::Progress;
-use ompfuse_report::compare::gather::{Measured, measured};
-use ompfuse_report::compare::side::SIDE_VERSION;
-use ompfuse_report::compare::{Quantity, Side, SideError, side_of};
-use ompfuse_report::words::units::several;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

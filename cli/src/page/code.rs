@@ -3,7 +3,7 @@
 use goblin::elf::Elf;
 use goblin::elf::program_header::PT_LOAD;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
-use ompfuse_report::Report;
+use ompfuse_account::Report;
 use ompfuse_report::view::html::Code;
 use std::path::Path;
 

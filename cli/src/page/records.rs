@@ -3,12 +3,12 @@
 use crate::load::over_time::{Ends, Grown, over_time};
 use crate::{load, progress};
 use anyhow::Result;
+use ompfuse_account::Report;
+use ompfuse_account::model::growth::GrowthReport;
 use ompfuse_fuse::run::InParts;
 use ompfuse_fuse::span;
 use ompfuse_fuse::{Summary, XuTable};
 use ompfuse_progress::Progress;
-use ompfuse_report::Report;
-use ompfuse_report::model::growth::GrowthReport;
 use ompfuse_report::units::{Gather, Units};
 use ompfuse_report::view::html::timeline::{Drawn, draw};
 use std::path::Path;

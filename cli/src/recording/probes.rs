@@ -3,10 +3,10 @@
 
 use super::RecordingArgs;
 use crate::{input, run_dir};
+use ompfuse_account::probes::{Price, WORTH_SAYING, has_probes};
+use ompfuse_account::units::percent;
 use ompfuse_format::record::{HEADER_LEN, Record, Records, ThreadHeader};
 use ompfuse_format::run::{ProcessCosts, costs_file_process};
-use ompfuse_report::probes::{Price, WORTH_SAYING, has_probes};
-use ompfuse_report::words::units::percent;
 use ompfuse_report::words::{STILL_TIMED, shell_words};
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -23,14 +23,14 @@ use crate::sampling::places::{self, Names};
 use crate::sampling::{Rate, Sampler};
 use crate::simulate::{Simulated, Simulator};
 use anyhow::Result;
+use ompfuse_account::job::worse;
+use ompfuse_account::units::several;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::event::exact;
 use ompfuse_format::run::{
     BEGUN_FILE, ENV_CHEAP, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_REGION_EVENTS, ENV_ROTATE, Exit,
     ModuleStatus, RankEnd, RankState, RunModule, TAKES_TURNS,
 };
-use ompfuse_report::job::worse;
-use ompfuse_report::words::units::several;
 use signal_hook::consts::SIGINT;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

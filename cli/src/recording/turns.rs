@@ -6,7 +6,7 @@ use crate::load::sides;
 use crate::output::{self, Usage, note, remark};
 use crate::run_dir::{self, Output};
 use anyhow::{Context, Result, bail, ensure};
-use ompfuse_report::paired::{ERROR, Paired, is_look, paired};
+use ompfuse_account::paired::{ERROR, Paired, is_look, paired};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! A finished run as a picture: the same rows as while it was recorded, from its report.
 
 use super::{Picture, Row, ThreadRow};
+use ompfuse_account::{Region, Report};
+use ompfuse_report::By;
 use ompfuse_report::view::text::detail::rows_by;
-use ompfuse_report::{By, Region, Report};
 use std::collections::BTreeMap;
 
 impl Picture {

@@ -2,10 +2,10 @@
 
 use super::{Picture, Row};
 use crate::output::{self, Stream};
+use ompfuse_account::units::{count, percent, seconds, several};
 use ompfuse_fuse::names::readable;
 use ompfuse_report::view::table::{Column, wrap};
 use ompfuse_report::words::place;
-use ompfuse_report::words::units::{count, percent, seconds, several};
 use std::collections::BTreeMap;
 
 impl Picture {

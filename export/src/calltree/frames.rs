@@ -1,7 +1,8 @@
 //! The frames of a call-path profile, each with a name of its own.
 
 use super::{Frame, FrameKind};
-use ompfuse_report::{Region, Report, words};
+use ompfuse_account::{Region, Report};
+use ompfuse_report::words;
 use std::collections::{BTreeMap, HashMap};
 
 /// Frames while they are found.

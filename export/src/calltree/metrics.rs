@@ -1,7 +1,7 @@
 //! What is measured of each frame, and the values.
 
-use ompfuse_report::Report;
-use ompfuse_report::model::{CallPathThread, Class};
+use ompfuse_account::Report;
+use ompfuse_account::model::{CallPathThread, Class};
 use std::collections::BTreeSet;
 
 /// What is measured.

@@ -3,11 +3,11 @@
 use super::CallTree;
 use crate::stacks::{Frame, Frames};
 use crate::trace::{Next, View, each_with_samples};
+use ompfuse_account::Report;
 use ompfuse_fuse::run::timeline::{Lane, Timeline};
 use ompfuse_fuse::samples::Stacks;
 use ompfuse_fuse::summary::{PathStep, SpanPaths};
 use ompfuse_progress::Progress;
-use ompfuse_report::Report;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 

@@ -2,9 +2,9 @@
 
 use super::families::{Family, Labels, place};
 use super::text;
+use ompfuse_account::Report;
+use ompfuse_account::model::{Region, RegionThread};
 use ompfuse_format::construct::OverheadClass;
-use ompfuse_report::Report;
-use ompfuse_report::model::{Region, RegionThread};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 

@@ -1,8 +1,8 @@
 //! The columns of the table of regions that are no events.
 
 use super::Row;
+use ompfuse_account::model::{Overhead, Times};
 use ompfuse_format::Construct;
-use ompfuse_report::model::{Overhead, Times};
 
 /// A column.
 #[derive(Debug)]

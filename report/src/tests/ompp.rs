@@ -1,8 +1,8 @@
 //! ompP's columns, paths and properties of made-up records: every number exact. One tick is a nanosecond.
 
 use super::{close, report_of};
-use crate::Report;
-use crate::model::{CallPath, Class, Property, PropertyKind, Region, Times};
+use ompfuse_account::Report;
+use ompfuse_account::model::{CallPath, Class, Property, PropertyKind, Region, Times};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread};

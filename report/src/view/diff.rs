@@ -14,8 +14,8 @@ pub use junit::junit;
 pub use markdown::markdown;
 pub use text::text;
 
-use crate::compare::{Diff, Finding, Pair};
-use crate::model::key::RegionKey;
+use ompfuse_account::model::key::RegionKey;
+use ompfuse_compare::{Diff, Finding, Pair};
 
 /// Regions without a partner that are listed on each side.
 const LONE: usize = 8;

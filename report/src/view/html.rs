@@ -31,11 +31,11 @@ pub use maud::Markup;
 pub use redact::{redacted, without_folders};
 pub use source::{SourceFile, Sources};
 
-use crate::model::growth::GrowthReport;
-use crate::model::{Region, Report};
 use crate::units::Units;
 use crate::view::lines;
 use crate::words::{kind, location};
+use ompfuse_account::model::growth::GrowthReport;
+use ompfuse_account::model::{Region, Report};
 use rows::Row;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The report as JSON: the model, and sentences made of it for people that read JSON.
 
-use crate::model::{REPORT_VERSION, Report};
 use crate::words;
+use ompfuse_account::model::{REPORT_VERSION, Report};
 use schemars::JsonSchema;
 use serde::ser::Error;
 use serde::{Deserialize, Serialize, Serializer};

@@ -1,9 +1,9 @@
 //! Rows by source line: compilers copy constructs (they inline functions, and make versions of loops), people wrote them once.
 
 use super::merged_paths as paths;
-use crate::model::ranks;
-use crate::model::sum::{add, both};
-use crate::model::{
+use ompfuse_account::model::ranks;
+use ompfuse_account::model::sum::{add, both};
+use ompfuse_account::model::{
     Lock, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region, RegionCount,
     RegionCounts, Report, Spread,
 };

@@ -1,8 +1,8 @@
 //! Call paths of regions of which several are one row: copies of a construct, made by the compiler.
 
-use crate::model::sum::both;
-use crate::model::{CallPath, CallPathThread, ContextCall, PathCount};
 use crate::words::called_from;
+use ompfuse_account::model::sum::both;
+use ompfuse_account::model::{CallPath, CallPathThread, ContextCall, PathCount};
 use std::collections::{BTreeMap, HashMap};
 
 /// The paths with the rows' numbers. A row that is on the path already leads back to it, as a region does. Contexts that read alike are one,

@@ -1,6 +1,6 @@
 //! What is in no region: rows beside those of the regions.
 
-use crate::model::{Report, State};
+use ompfuse_account::model::{Report, State};
 
 /// Seconds, class for colours, name and place.
 pub(crate) type Row = (f64, &'static str, &'static str, &'static str);

@@ -5,8 +5,8 @@ use super::json::{
     RunningWords, ScalingWords, TriedWords, UnmatchedWords,
 };
 use super::{diff, growth, history, series};
-use crate::model::Report;
-use crate::sampled::SampledReport;
+use ompfuse_account::model::Report;
+use ompfuse_account::sampled::SampledReport;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;

@@ -26,11 +26,11 @@ pub use bars::columns;
 pub use show::{Section, Sections};
 pub use sort::Sort;
 
-use crate::model::Report;
 use crate::view::lines;
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column};
 use crate::words;
+use ompfuse_account::model::Report;
 
 /// How the text is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,8 +14,8 @@ pub(in crate::words) use remedies::is_interpreted;
 pub use remedies::{remedy, schedule};
 use tasks::of_tasks;
 
-use super::units::{self, count, seconds};
-use crate::model::{Behind, BusiestRank, Cause, Lock, Loss, LossKind, Report};
+use ompfuse_account::model::{Behind, BusiestRank, Cause, Lock, Loss, LossKind, Report};
+use ompfuse_account::units::{self, count, seconds};
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;

@@ -10,12 +10,12 @@ pub(crate) use lone::{lone, only_in};
 
 use super::estimates::{NOTHING, visible};
 use super::in_sentence;
-use super::units::{count, factor, percent, seconds};
-use crate::compare::cause::{Main, main_change};
-use crate::compare::diff::Lone;
-use crate::compare::side::Unit;
-use crate::compare::{Basis, Change, Condition, Confidence, Diff, Finding, Pair, Quantity};
-use crate::model::key::{Caller, RegionKey};
+use ompfuse_account::model::key::{Caller, RegionKey};
+use ompfuse_account::units::{count, factor, percent, seconds};
+use ompfuse_compare::cause::{Main, main_change};
+use ompfuse_compare::diff::Lone;
+use ompfuse_compare::side::Unit;
+use ompfuse_compare::{Basis, Change, Condition, Confidence, Diff, Finding, Pair, Quantity};
 
 /// A change in words: `+12.0%`; of shares in percentage points.
 pub(crate) fn signed(change: f64, unit: Unit) -> String {

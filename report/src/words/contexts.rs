@@ -4,8 +4,8 @@ mod python;
 
 pub use python::caller as python_caller;
 
-use crate::model::{ContextCall, ContextCut, Language};
-use ompfuse_fuse::names::unnamed;
+use ompfuse_account::model::{ContextCall, ContextCut, Language};
+use ompfuse_fuse::names::{is_beginning, unnamed};
 use std::borrow::Cow;
 
 /// Most functions that are named.
@@ -14,16 +14,6 @@ const MOST: usize = 5;
 const MOST_BEHIND_PYTHON: usize = 3;
 /// Stands for calls.
 const LEFT_OUT: &str = "…";
-
-/// What comes before `main`, and below a thread's own function: nobody asks for it.
-const BEGINNINGS: [&str; 6] = [
-    "_start",
-    "__libc_start_main",
-    "__libc_start_call_main",
-    "start_thread",
-    "clone",
-    "clone3",
-];
 
 /// A step of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,14 +113,6 @@ fn telling<'s, 'c>(steps: &'s [Step<'c>], is_outermost: bool) -> Vec<&'s Step<'c
         }
     }
     all
-}
-
-/// Whether a call is before `main` or below a thread's own function, if nothing further out is known. `file`: name of its file.
-pub fn is_beginning(function: Option<&str>, file: &str) -> bool {
-    let name = function.unwrap_or_default();
-    let name = name.split('@').next().unwrap_or_default();
-    let is_c_library = file.starts_with("libc.so") || file.starts_with("libpthread.so");
-    BEGINNINGS.contains(&name) || is_c_library
 }
 
 /// The function; without one the place in the file, behind the function's begin where that is known: never an address alone.

@@ -1,7 +1,7 @@
 //! Units that are known by their sums and histograms, in words.
 
-use super::units::seconds;
-use crate::model::{Between, LargestUnit};
+use ompfuse_account::model::{Between, LargestUnit};
+use ompfuse_account::units::seconds;
 
 /// A time that is known to lie in a range: the middle of it, or the largest of all times if that is less.
 pub(crate) fn about(time_s: &Between, largest_s: Option<f64>) -> String {

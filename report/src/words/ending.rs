@@ -1,9 +1,9 @@
 //! What a program did before it was killed, or left from within, in words.
 
 use super::last::doing;
-use super::units::{seconds, several};
-use crate::model::Report;
-use crate::model::sampled::{EndedThread, SampledEnding};
+use ompfuse_account::model::Report;
+use ompfuse_account::model::sampled::{EndedThread, SampledEnding};
+use ompfuse_account::units::{seconds, several};
 
 /// Shorter times without a record are no news.
 const LEAST_S: f64 = 1.0;

@@ -1,7 +1,7 @@
 //! What would have been seen, and how many runs it takes: as far as a number helps.
 
 use super::compare::signed;
-use crate::compare::side::Unit;
+use ompfuse_compare::side::Unit;
 
 /// From this size on, ten times as much, an estimate helps nobody who asks what would have been seen.
 const LARGEST_SEEN: f64 = 9.0;
@@ -21,11 +21,12 @@ pub(super) fn visible(size: Option<f64>, unit: Unit) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::diff::Interval;
-    use crate::compare::gate::{Doubt, Outcome, Verdict};
-    use crate::compare::{Change, Finding, Quantity};
-    use crate::history::{Basis, ChangePoint, Curve, Noise, Series};
-    use crate::words::{causes, compare, gates, history, units};
+    use crate::words::{causes, compare, gates, history};
+    use ompfuse_account::units;
+    use ompfuse_compare::diff::Interval;
+    use ompfuse_compare::gate::{Doubt, Outcome, Verdict};
+    use ompfuse_compare::history::{Basis, ChangePoint, Curve, Noise, Series};
+    use ompfuse_compare::{Change, Finding, Quantity};
     use proptest::prelude::*;
 
     /// Numbers in a sentence that are estimates: at most three digits that tell, and none above 1,000.

@@ -3,10 +3,10 @@
 use super::compare::{changed, kind_in_sentence, most, place, quantity, value};
 use super::estimates::{MOST_RUNS, visible};
 use super::uncounted::uncounted_work;
-use crate::compare::gate::{Doubt, Hit, NotCounted, Outcome, Problem, Verdict};
-use crate::compare::{Change, Diff, Finding, Quantity};
-use crate::model::key::RegionKey;
-use crate::similar::did_you_mean;
+use ompfuse_account::model::key::RegionKey;
+use ompfuse_account::similar::did_you_mean;
+use ompfuse_compare::gate::{Doubt, Hit, NotCounted, Outcome, Problem, Verdict};
+use ompfuse_compare::{Change, Diff, Finding, Quantity};
 
 /// What became of an expression, in a sentence without a full stop.
 pub fn outcome(outcome: &Outcome) -> String {

@@ -1,9 +1,9 @@
 //! A run that goes on, in words.
 
 use super::last::doing;
-use super::units::several;
-use crate::model::Report;
-use crate::model::sampled::GoesOn;
+use ompfuse_account::model::Report;
+use ompfuse_account::model::sampled::GoesOn;
+use ompfuse_account::units::several;
 
 /// Threads that are told.
 const MOST: usize = 8;

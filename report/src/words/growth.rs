@@ -1,8 +1,8 @@
 //! What is said of a run over time.
 
 use super::series::series_place;
-use super::units::{count, percent, seconds};
-use crate::model::growth::{GrowthReport, GrowthUnit, Phase};
+use ompfuse_account::model::growth::{GrowthReport, GrowthUnit, Phase};
+use ompfuse_account::units::{count, percent, seconds};
 
 /// The phases in a sentence or two.
 pub fn growth_verdict(report: &GrowthReport) -> String {

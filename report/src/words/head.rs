@@ -1,7 +1,7 @@
 //! What is said of a program first: the same on the terminal and on the page.
 
-use super::units::seconds;
-use crate::model::Report;
+use ompfuse_account::model::Report;
+use ompfuse_account::units::seconds;
 
 /// The program's own time in seconds, without what recording took around it; the whole time where that isn't known.
 pub(crate) fn own_s(report: &Report) -> Option<f64> {

@@ -2,11 +2,11 @@
 
 use super::compare::{self, signed};
 use super::estimates::{NOTHING, visible};
-use super::units::percent;
-use crate::compare::Machine;
-use crate::compare::side::Unit;
-use crate::history::{Basis, ChangePoint, Curve, FEWEST, History, Point, Series};
 use chrono::DateTime;
+use ompfuse_account::units::percent;
+use ompfuse_compare::Machine;
+use ompfuse_compare::history::{Basis, ChangePoint, Curve, FEWEST, History, Point, Series};
+use ompfuse_compare::side::Unit;
 
 /// Characters of a commit's hash that are shown.
 const SHORT: usize = 7;
@@ -375,5 +375,50 @@ pub(crate) fn badge(history: &History) -> (String, Option<bool>) {
             let known = curve.values.iter().flatten().count();
             (format!("no change in {}", commits(known)), Some(true))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{history_notes, history_verdict};
+    use ompfuse_compare::history::History;
+    use ompfuse_compare::testing::{changes, slower};
+
+    #[test]
+    fn a_change_that_the_machine_has_made_too_is_undecided() {
+        let verdict = |found: &History| history_verdict(found).join(" ");
+        for steady in [None, Some([1e-3, 1.01e-3])] {
+            let found = slower(|_| steady);
+            assert_eq!(changes(&found), [20], "{steady:?}");
+            assert!(found.got_worse_within(10));
+        }
+        // The machine got as much slower, half as much, a little, or faster.
+        for (factor, is_undecided) in [(1.25, true), (1.15, true), (1.03, false), (0.8, false)] {
+            let found = slower(|n| Some([if n < 20 { 1e-3 } else { 1e-3 * factor }; 2]));
+            let text = verdict(&found);
+            assert_eq!(changes(&found).is_empty(), is_undecided, "{factor}");
+            assert_eq!(found.got_worse_within(10), !is_undecided, "{factor}");
+            assert_eq!(
+                text.contains("undecided: +2") && text.contains("computed slower from then on"),
+                is_undecided,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn times_are_left_out_if_the_machine_changed_while_they_were_measured() {
+        let found = slower(|n| Some([1e-3, if n % 10 == 3 { 1.3e-3 } else { 1e-3 }]));
+        let curve = &found.series[0].curves[0];
+        let without: Vec<usize> = (0..30).filter(|&n| curve.values[n].is_none()).collect();
+        assert_eq!(without, [3, 13, 23]);
+        assert_eq!(changes(&found), [20]);
+        let notes = history_notes(&found).join(" ");
+        assert!(
+            notes.contains("the times of 3 commits are left out"),
+            "{notes}"
+        );
+        // Nothing is known of all of a commit's baselines.
+        assert_eq!(changes(&slower(|n| (n != 3).then_some([1e-3; 2]))), [20]);
     }
 }

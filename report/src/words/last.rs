@@ -1,8 +1,8 @@
 //! What threads did when they were looked at last, in words.
 
 use super::uneven::{place, stop};
-use super::units::seconds;
-use crate::model::sampled::SampledLast;
+use ompfuse_account::model::sampled::SampledLast;
+use ompfuse_account::units::seconds;
 use ompfuse_fuse::samples::StopPlace;
 
 /// What a thread did, with a verb.

@@ -1,7 +1,7 @@
 //! What a lock is called.
 
-use crate::from_summary::critical_name;
-use crate::model::{Lock, LockKind};
+use ompfuse_account::from_summary::critical_name;
+use ompfuse_account::model::{Lock, LockKind};
 
 /// A lock by its critical sections' name, its variable, or else its address.
 pub(crate) fn lock(lock: &Lock) -> String {
@@ -28,7 +28,7 @@ pub(crate) fn lock(lock: &Lock) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Mutex;
+    use ompfuse_account::model::Mutex;
 
     #[test]
     fn locks_have_their_names() {

@@ -1,6 +1,6 @@
 //! What a region is called, and where it is.
 
-use crate::model::{Region, Report};
+use ompfuse_account::model::{Region, Report};
 use ompfuse_format::Construct;
 use ompfuse_format::site::Source;
 use ompfuse_fuse::names::{narrowed, readable};

@@ -1,8 +1,9 @@
 //! What makes numbers less than complete or exact, as sentences.
 
-use super::units::{count, percent, seconds};
-use super::{health, ranks};
-use crate::model::{Note, Report, UnattributedShare};
+use super::ranks;
+use ompfuse_account::damage;
+use ompfuse_account::model::{Note, Report, UnattributedShare};
+use ompfuse_account::units::{count, percent, seconds};
 use ompfuse_fuse::Health;
 
 /// Everything that makes the report's numbers less than complete or exact.
@@ -23,7 +24,7 @@ pub fn notes(report: &Report) -> Vec<String> {
         match alike {
             0 => lines.extend(one(first).map(|line| format!("{run}{line}"))),
             _ => {
-                let words = health::health(&of_health(now));
+                let words = damage::health(&of_health(now));
                 lines.extend(words.iter().map(|line| format!("{run}{line}")));
             }
         }
@@ -78,7 +79,7 @@ fn of_health(notes: &[Note]) -> Health {
 
 /// A note without others beside it.
 fn alone(note: &Note) -> Option<String> {
-    let health = health::health(&of_health(std::slice::from_ref(note)));
+    let health = damage::health(&of_health(std::slice::from_ref(note)));
     health.into_iter().next().or_else(|| one(note))
 }
 

@@ -1,7 +1,7 @@
 //! What is not known of overheads.
 
-use super::units::seconds;
-use crate::model::Incomplete;
+use ompfuse_account::model::Incomplete;
+use ompfuse_account::units::seconds;
 
 /// Why overheads are not all known or not exact, in a line; `None` if they are.
 pub fn incomplete(because: &[Incomplete]) -> Option<String> {

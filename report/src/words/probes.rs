@@ -1,8 +1,8 @@
 //! What probes took, and how to record with fewer of them.
 
-use super::units::{percent, seconds};
 use super::{shell_words, what};
-use crate::model::{FewerProbes, MostProbes, ProbeTime, Report};
+use ompfuse_account::model::{FewerProbes, MostProbes, ProbeTime, Report};
+use ompfuse_account::units::{percent, seconds};
 
 /// The region whose probes took most.
 pub fn most(at: &MostProbes) -> String {

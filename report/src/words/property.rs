@@ -1,6 +1,6 @@
 //! What performance properties mean, and what usually helps.
 
-use crate::model::PropertyKind;
+use ompfuse_account::model::PropertyKind;
 
 /// Its name in a table.
 pub(crate) fn name(kind: PropertyKind) -> &'static str {

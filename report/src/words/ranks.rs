@@ -1,9 +1,9 @@
 //! Ranks of MPI programs: those that did not end as they should, and those that come late.
 
 use super::notes;
-use super::units::seconds;
-use crate::from_summary::ranks::ends;
-use crate::model::{Clocks, Latest};
+use ompfuse_account::from_summary::ranks::ends;
+use ompfuse_account::model::{Clocks, Latest};
+use ompfuse_account::units::seconds;
 use ompfuse_format::run::{Exit, RankEnd, RankState};
 
 /// What is said of ranks that did not end as they should: a line each, and one for all that never came.

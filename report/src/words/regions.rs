@@ -1,8 +1,8 @@
 //! What is said of single regions.
 
-use super::units::{count, seconds};
 use super::{in_sentence, location};
-use crate::model::{Doubt, InPart, Region};
+use ompfuse_account::model::{Doubt, InPart, Region};
+use ompfuse_account::units::{count, seconds};
 use ompfuse_format::site::SHARED_CODE;
 
 /// Why a region may be more than one.

@@ -1,7 +1,7 @@
 //! Whether threads had processors.
 
-use super::units::{percent, several};
-use crate::model::{Running, Sharing};
+use ompfuse_account::model::{Running, Sharing};
+use ompfuse_account::units::{percent, several};
 use ompfuse_fuse::summary::ProcessorLimit;
 
 /// From this share of the machine's time on, what the hypervisor takes is told.
@@ -112,5 +112,87 @@ fn said(processors: f64) -> String {
     match processors {
         1.0 => "1 processor".to_owned(),
         n => format!("{n} processors"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of threads on two processors, for a second: this program used so much of them, and others so much at most.
+    fn said(
+        threads: u64,
+        [used, taken]: [Option<f64>; 2],
+        limit: Option<ProcessorLimit>,
+        sharing: Option<Sharing>,
+    ) -> String {
+        let running = Running {
+            threads,
+            processes: 1,
+            processors: Some(if limit.is_some() { 0.5 } else { 2.0 }),
+            limit,
+            stolen_s: None,
+            stolen: None,
+            used,
+            taken,
+            sharing,
+            fewer: None,
+            wanted_s: 4.0,
+            not_running_s: 2.0,
+            not_running: 0.5,
+            worked_s: Some(4.0),
+            without_processor_s: Some(2.0),
+            queued_s: Some(2.0),
+            asleep_s: Some(0.0),
+            is_starved: true,
+        };
+        told(&running).expect("threads lacked processors")
+    }
+
+    #[test]
+    fn who_had_the_processors_is_told_as_far_as_it_is_known() {
+        let (own, both) = (Some(Sharing::Own), Some(Sharing::Both));
+        let others = Some(Sharing::Others);
+        let quota = Some(ProcessorLimit::Quota);
+        for (threads, used, limit, sharing, part) in [
+            (
+                4,
+                [Some(0.98), Some(0.02)],
+                None,
+                own,
+                "4 threads share 2 processors;",
+            ),
+            (
+                8,
+                [Some(0.8), Some(0.2)],
+                None,
+                both,
+                "with other programs, which had up to 20",
+            ),
+            (
+                4,
+                [Some(0.01), Some(0.99)],
+                None,
+                others,
+                "other programs had up to 99",
+            ),
+            (
+                4,
+                [Some(0.5), None],
+                None,
+                None,
+                "who else used them is not known",
+            ),
+            (
+                1,
+                [Some(0.5), Some(0.0)],
+                quota,
+                own,
+                "the quota of the control group, 0.5 processors, was used up",
+            ),
+        ] {
+            let said = said(threads, used, limit, sharing);
+            assert!(said.contains(part), "{said}");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! What is said of a series over numbers of threads.
 
 use super::names;
-use super::units::{percent, seconds, times};
-use crate::model::series::{
+use ompfuse_account::model::series::{
     Loss, Scaling, Series, SeriesCause, SeriesNote, SeriesPlace, SeriesPoint,
 };
+use ompfuse_account::units::{percent, seconds, times};
 use ompfuse_format::Construct;
 
 /// Units take longer that take so many times as long, and so many at least whichever runs are compared.
@@ -313,4 +313,33 @@ fn one(note: &SeriesNote) -> Option<String> {
         | SeriesNote::InPart { .. }
         | SeriesNote::Overlapping { .. } => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::series_verdict;
+    use ompfuse_account::model::series::Scaling;
+    use ompfuse_compare::series::{Measured, over_threads};
+    use ompfuse_compare::testing::run;
+
+    /// A program pays off that gets faster all the time, however far it is from perfect.
+    #[test]
+    fn more_threads_pay_off_as_long_as_it_gets_faster() {
+        let of = |points: &[(u32, f64)]| {
+            let runs: Vec<Measured> = points.iter().map(|&(n, s)| run(n, 1.0 / s, &[])).collect();
+            let series = over_threads(&runs, Scaling::Strong).unwrap();
+            let said = series_verdict(&series);
+            let said = said.into_iter().find(|s| s.contains("not pay off"));
+            assert_eq!(said.is_some(), series.pays_off_until.is_some(), "{said:?}");
+            (series.pays_off_until, said.unwrap_or_default())
+        };
+        assert_eq!(of(&[(1, 1.0), (2, 1.33), (4, 2.29), (8, 4.25)]).0, None);
+        assert_eq!(of(&[(1, 1.0), (8, 7.5), (9, 8.4)]).0, None);
+        let (until, said) = of(&[(1, 1.0), (2, 1.9), (4, 2.0), (8, 2.1)]);
+        assert_eq!(until, Some(2));
+        assert!(said.ends_with("at most 1.11 times as fast."), "{said}");
+        let (until, said) = of(&[(1, 1.0), (2, 0.7)]);
+        assert_eq!(until, Some(1));
+        assert!(said.ends_with("no faster."), "{said}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Bytes that calls of MPI handed over.
 
-use super::units::{bytes, count, seconds};
-use crate::model::Transfer;
+use ompfuse_account::model::Transfer;
+use ompfuse_account::units::{bytes, count, seconds};
 
 /// What left.
 pub(crate) fn left(transfer: &Transfer) -> String {

@@ -1,8 +1,8 @@
 //! What `ompfuse try` has found, in words.
 
-use super::units::percent;
-use crate::model::{Judged, Tried, TriedVariant};
-use crate::paired::Paired;
+use ompfuse_account::model::{Judged, Tried, TriedVariant};
+use ompfuse_account::paired::Paired;
+use ompfuse_account::units::percent;
 
 /// How an output is.
 pub fn judged(judged: Judged) -> &'static str {

@@ -1,7 +1,7 @@
 //! Sentences about functions that can't count their instructions.
 
-use super::units::{percent, several};
-use crate::model::{Report, UncountedCode, UncountedWork};
+use ompfuse_account::model::{Report, UncountedCode, UncountedWork};
+use ompfuse_account::units::{percent, several};
 
 /// So many functions are named in a line.
 const NAMED: usize = 4;

@@ -1,6 +1,6 @@
 //! Slow units against fast ones, in words.
 
-use super::units::{count, percent, seconds};
+use ompfuse_account::units::{count, percent, seconds};
 use ompfuse_format::Construct;
 use ompfuse_fuse::samples::{
     Asleep, Difference, Executed, Pair, Reason, StopPlace, Uneven, UnitsAsleep,

@@ -1,6 +1,6 @@
 //! Why XUs could not be matched.
 
-use crate::model::{Unmatched, UnmatchedXus};
+use ompfuse_account::model::{Unmatched, UnmatchedXus};
 use ompfuse_format::Construct;
 
 /// The reason, as a sentence.

@@ -1,10 +1,12 @@
 //! Why the program doesn't scale, in a few sentences.
 
-use super::units::{percent, seconds};
-use crate::model::sampled::LEAST as LEAST_SAMPLES;
-use crate::model::{Account, Efficiencies, Loss, Note, Region, Report, Sampled, Sharing, State};
 use crate::words;
 use crate::words::uneven::mostly_asleep;
+use ompfuse_account::model::sampled::LEAST as LEAST_SAMPLES;
+use ompfuse_account::model::{
+    Account, Efficiencies, Loss, Note, Region, Report, Sampled, Sharing, State,
+};
+use ompfuse_account::units::{percent, seconds};
 use ompfuse_format::Construct;
 use ompfuse_fuse::Problem;
 use ompfuse_fuse::samples::Asleep;

@@ -23,9 +23,19 @@ struct Allowed {
 
 const CRATES: &[Allowed] = &[
     Allowed {
+        folder: "account",
+        circle: 2,
+        upward: &[],
+    },
+    Allowed {
+        folder: "compare",
+        circle: 2,
+        upward: &[],
+    },
+    Allowed {
         folder: "report",
         circle: 2,
-        upward: &[("compare", "words")],
+        upward: &[],
     },
     Allowed {
         folder: "cli",

@@ -5,10 +5,10 @@ use super::tables::report;
 use crate::output::Usage;
 use crate::{atomic, load, output};
 use anyhow::{Context, Result, bail, ensure};
+use ompfuse_account::{Region, Report};
 use ompfuse_export::calltree::{CallTree, TIME};
 use ompfuse_export::{caliper, collapsed, cube, extrap, pprof, tau};
 use ompfuse_progress::Progress;
-use ompfuse_report::{Region, Report};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -4,6 +4,7 @@ use super::Args;
 use crate::select::means_region;
 use crate::{load, output};
 use anyhow::{Result, bail, ensure};
+use ompfuse_account::{Region, Report};
 use ompfuse_export::units::UnitWriter;
 use ompfuse_export::{csv, openmetrics, regions};
 use ompfuse_fuse::names::Place;
@@ -11,7 +12,6 @@ use ompfuse_fuse::summary::ModuleSummary;
 use ompfuse_fuse::{Profile, Site, Summary, XuTable};
 use ompfuse_progress::Progress;
 use ompfuse_report::words::SUMS_ONLY;
-use ompfuse_report::{Region, Report};
 use std::path::Path;
 
 /// What reading takes of the time.

@@ -137,7 +137,7 @@ fn give_up(to: PathBuf, temporary: PathBuf) -> Box<dyn Fn(&str) + Send> {
 
 /// What was lost is missing in the trace.
 fn tell_losses(folder: &Path, timeline: &Timeline<'_>) {
-    for problem in ompfuse_report::words::losses(timeline.health()) {
+    for problem in ompfuse_account::damage::losses(timeline.health()) {
         output::note(format_args!("{}: {problem}", folder.display()));
     }
 }

@@ -3,10 +3,11 @@
 use crate::page;
 use crate::watching::{self, Finished, Picture};
 use anyhow::Result;
+use ompfuse_account::Report;
+use ompfuse_report::TextOptions;
 use ompfuse_report::view::text::call_paths;
 use ompfuse_report::view::text::detail::{Beside, detail};
 use ompfuse_report::words::shell_words;
-use ompfuse_report::{Report, TextOptions};
 use std::cell::OnceCell;
 use std::path::Path;
 

@@ -3,9 +3,10 @@
 use crate::page;
 use crate::select::{Selector, means_region, plain};
 use anyhow::{Context, Result, bail};
-use ompfuse_report::similar::did_you_mean;
+use ompfuse_account::similar::did_you_mean;
+use ompfuse_account::{Region, Report};
+use ompfuse_report::TextOptions;
 use ompfuse_report::view::text::detail::{Beside, detail, name, rows_by};
-use ompfuse_report::{Region, Report, TextOptions};
 use std::path::Path;
 use std::str::FromStr;
 

@@ -4,7 +4,7 @@ use super::{Args, ReportArgs};
 use crate::output::{self, Stream};
 use crate::{atomic, load, memory, pager, progress};
 use anyhow::Result;
-use ompfuse_report::model::series::{Scaling, Series};
+use ompfuse_account::model::series::{Scaling, Series};
 use ompfuse_report::view;
 use ompfuse_report::view::series::SeriesJson;
 use std::io::IsTerminal;

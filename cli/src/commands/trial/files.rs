@@ -1,7 +1,7 @@
 //! What a run does beside its output: files that it changes, libraries that it has loaded, and its threads.
 
 use chrono::{DateTime, Local};
-use ompfuse_report::model::{ChangedFile, FileState};
+use ompfuse_account::model::{ChangedFile, FileState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;

@@ -1,7 +1,7 @@
 //! Whether a variant of a program does what the original does: by its output, or by a command that judges it.
 
 use anyhow::{Context, Result};
-use ompfuse_report::model::Judged;
+use ompfuse_account::model::Judged;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;

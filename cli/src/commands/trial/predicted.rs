@@ -5,14 +5,14 @@
 
 use crate::select::means_region;
 use crate::select::set::Set;
+use ompfuse_account::trying::{self, Proposal};
+use ompfuse_account::{Region, Report};
 use ompfuse_format::Construct;
 use ompfuse_format::detail::{Detail, Kind};
 use ompfuse_format::site::{Parameter, SCHEDULES};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::span::{LoopAnalysis, RegionAnalysis};
 use ompfuse_fuse::summary::Summary;
-use ompfuse_report::trying::{self, Proposal};
-use ompfuse_report::{Region, Report};
 
 /// Each thread has so many ranges where only fetching them counts.
 const MANY: f64 = 8.0;

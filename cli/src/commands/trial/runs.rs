@@ -10,7 +10,7 @@ use crate::libraries::{self, Libraries};
 use crate::output::say;
 use crate::select::set::Set;
 use anyhow::{Context, Result, bail};
-use ompfuse_report::model::Judged;
+use ompfuse_account::model::Judged;
 use rustix::process::{Pid, Signal, kill_process};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use super::files::Seen;
 use crate::select::set::Set;
 use anyhow::Result;
-use ompfuse_report::Report;
-use ompfuse_report::trying::{MOST, Proposal, Variable};
+use ompfuse_account::Report;
+use ompfuse_account::trying::{MOST, Proposal, Variable};
 use std::path::Path;
 
 /// Settings of each variant, and variables of each.

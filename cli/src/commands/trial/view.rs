@@ -2,8 +2,8 @@
 
 use super::Answer;
 use crate::output;
-use ompfuse_report::model::{Tried, TriedVariant};
-use ompfuse_report::paired::{ERROR, Paired};
+use ompfuse_account::model::{Tried, TriedVariant};
+use ompfuse_account::paired::{ERROR, Paired};
 use ompfuse_report::view::table::Column;
 use ompfuse_report::words::{change, judged, shell_words, tried};
 use std::path::Path;

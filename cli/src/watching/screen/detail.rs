@@ -2,9 +2,9 @@
 
 use super::super::history::History;
 use super::super::{Part, Row};
+use ompfuse_account::units::{count, percent};
 use ompfuse_report::view::table::{Column, fitted, front};
 use ompfuse_report::view::text::columns as spark;
-use ompfuse_report::words::units::{count, percent};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 

@@ -2,9 +2,9 @@
 
 use super::super::history::History;
 use super::super::{Picture, Process, Row, ThreadRow};
+use ompfuse_account::units::{count, percent};
 use ompfuse_report::view::table::Column;
 use ompfuse_report::view::text::columns as spark;
-use ompfuse_report::words::units::{count, percent};
 use std::cmp::Ordering;
 
 /// A table that is shown.

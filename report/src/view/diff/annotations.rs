@@ -1,11 +1,11 @@
 //! Annotations of source lines: GitHub's workflow commands, GitLab's Code Quality.
 
 use super::{Options, listed, source_path};
-use crate::compare::cause::{Main, main_change};
-use crate::compare::gate::{Hit, Outcome, Verdict};
-use crate::compare::{Diff, Pair};
-use crate::model::key::RegionKey;
 use crate::words;
+use ompfuse_account::model::key::RegionKey;
+use ompfuse_compare::cause::{Main, main_change};
+use ompfuse_compare::gate::{Hit, Outcome, Verdict};
+use ompfuse_compare::{Diff, Pair};
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -1,7 +1,7 @@
 //! A comparison for programs.
 
-use crate::compare::Diff;
-use crate::compare::gate::Outcome;
+use ompfuse_compare::Diff;
+use ompfuse_compare::gate::Outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! JUnit XML: a test case for each `--fail-on`; without any, one for the verdict.
 
-use crate::compare::Diff;
-use crate::compare::gate::{Outcome, Verdict};
 use crate::words;
+use ompfuse_compare::Diff;
+use ompfuse_compare::gate::{Outcome, Verdict};
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
 /// The XML.

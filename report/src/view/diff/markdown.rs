@@ -1,10 +1,10 @@
 //! Markdown for the summary of a pull request.
 
 use super::{LONE, Options, listed};
-use crate::compare::gate::{Outcome, Verdict};
-use crate::compare::{Diff, Pair};
 use crate::words;
-use crate::words::units::{percent, several};
+use ompfuse_account::units::{percent, several};
+use ompfuse_compare::gate::{Outcome, Verdict};
+use ompfuse_compare::{Diff, Pair};
 use std::fmt::Write;
 
 /// The comparison in Markdown.

@@ -1,16 +1,14 @@
 mod verdicts;
 
 use super::*;
-use crate::compare::diff::{
+use ompfuse_compare::diff::{
     Basis, Change, Condition, Confidence, DIFF_VERSION, Diff, Lone, Matched, Pair, SideInfo,
     UnitChange,
 };
-use crate::compare::gate::{Outcome, judge, parse};
-use crate::compare::side::{Quantity, Side, SideRegion};
-use crate::compare::statistics::{
-    changes,
-    tests::{region, side},
-};
+use ompfuse_compare::gate::{Outcome, judge, parse};
+use ompfuse_compare::side::{Quantity, Side, SideRegion};
+use ompfuse_compare::statistics::changes;
+use ompfuse_compare::testing::{region, side};
 use ompfuse_format::Construct;
 
 /// Runs that vary by one percent.

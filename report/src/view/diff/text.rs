@@ -1,12 +1,12 @@
 //! A comparison for a terminal: what failed, the verdict, conditions, what changed most, what has no partner.
 
 use super::{LONE, Options, listed};
-use crate::compare::gate::{Outcome, Verdict};
-use crate::compare::{Diff, Finding, Pair, Quantity};
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::words;
-use crate::words::units::{percent, seconds, several};
+use ompfuse_account::units::{percent, seconds, several};
+use ompfuse_compare::gate::{Outcome, Verdict};
+use ompfuse_compare::{Diff, Finding, Pair, Quantity};
 
 /// The comparison as text, lines ending in a line feed.
 pub fn text(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
@@ -28,7 +28,7 @@ pub fn text(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
 }
 
 /// Whether one unit's change is worth telling: of all units some are slower by chance.
-fn is_much(unit: &crate::compare::diff::UnitChange, pair: &Pair) -> bool {
+fn is_much(unit: &ompfuse_compare::diff::UnitChange, pair: &Pair) -> bool {
     let more = unit.time_s[1] - unit.time_s[0];
     let all = pair.time_change().map_or(0.0, f64::abs);
     // What is certain is among the causes.
@@ -67,7 +67,7 @@ impl View {
     }
 
     fn verdict(&self, diff: &Diff) -> String {
-        let side = |name: &str, info: &crate::compare::SideInfo| {
+        let side = |name: &str, info: &ompfuse_compare::SideInfo| {
             let line = format!(
                 "{name}  {} · {} · {}",
                 info.name,
@@ -96,7 +96,7 @@ impl View {
 
     /// The whole program's quantities that changed, beside the one of the verdict.
     fn program(&self, diff: &Diff) -> Option<String> {
-        let told = |c: &&crate::compare::Change| {
+        let told = |c: &&ompfuse_compare::Change| {
             words::is_told(c) && c.quantity != Quantity::Wall && c.a.is_some() && c.b.is_some()
         };
         let rows = diff.total.iter().filter(told).map(|c| {

@@ -1,7 +1,7 @@
 //! A run over time, for programs.
 
-use crate::model::growth::GrowthReport;
 use crate::words;
+use ompfuse_account::model::growth::GrowthReport;
 use schemars::JsonSchema;
 use serde::Serialize;
 

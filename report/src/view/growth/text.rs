@@ -1,12 +1,12 @@
 //! A run over time as text for a terminal: a line for each kind of time and each construct with much of it, and the phases.
 
-use crate::model::Class;
-use crate::model::growth::{GrowthInterval, GrowthReport, Phase};
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::view::text::TextOptions;
-use crate::words::units::{percent, seconds, several};
 use crate::words::{self, series_location};
+use ompfuse_account::model::Class;
+use ompfuse_account::model::growth::{GrowthInterval, GrowthReport, Phase};
+use ompfuse_account::units::{percent, seconds, several};
 use ompfuse_format::Construct;
 
 /// Constructs that have a line.

@@ -1,8 +1,8 @@
 //! A badge for a README: a small picture with a few words.
 
-use crate::history::History;
 use crate::words::history;
 use maud::{PreEscaped, html};
+use ompfuse_compare::history::History;
 
 /// What is on its left.
 const LABEL: &str = "performance";

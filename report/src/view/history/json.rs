@@ -1,7 +1,7 @@
 //! A program over its commits, for programs.
 
-use crate::history::History;
 use crate::words;
+use ompfuse_compare::history::History;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,12 +1,12 @@
 //! A program over its commits as text for a terminal: the verdict, what changed, the series.
 
-use crate::compare::Quantity;
-use crate::history::{ChangePoint, Curve, History, Series};
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::view::text::TextOptions;
 use crate::words;
 use crate::words::history as said;
+use ompfuse_compare::Quantity;
+use ompfuse_compare::history::{ChangePoint, Curve, History, Series};
 
 /// Series that have a line.
 const SERIES: usize = 4;

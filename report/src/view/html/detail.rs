@@ -3,12 +3,12 @@
 use super::rows::{Caller, Row};
 use super::shares::class_id;
 use super::{Context, source, title};
-use crate::model::sampled::LEAST as LEAST_SAMPLES;
-use crate::model::{
-    Class, LargestUnit, Lock, Loss, ParallelOverhead, Region, RegionThread, SampledWork,
-};
 use crate::units::{SiteUnits, Unit};
 use crate::words;
+use ompfuse_account::model::sampled::LEAST as LEAST_SAMPLES;
+use ompfuse_account::model::{
+    Class, LargestUnit, Lock, Loss, ParallelOverhead, Region, RegionThread, SampledWork,
+};
 use ompfuse_format::Construct;
 use serde_json::{Map, Value, json};
 
@@ -122,7 +122,7 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
         put("locks", Value::from(locks));
     }
     if let Some(ranks) = &region.ranks {
-        let one = |r: &crate::model::RegionRank| {
+        let one = |r: &ompfuse_account::model::RegionRank| {
             json!([
                 r.rank,
                 r.xus,
@@ -282,7 +282,7 @@ fn of_overhead(overhead: &ParallelOverhead) -> Value {
         ]))
     });
     let parts = overhead.parts.iter().filter(|p| p.seconds > 0.0);
-    let part = |p: &crate::model::OverheadPart| {
+    let part = |p: &ompfuse_account::model::OverheadPart| {
         json!([p.what, class_id(p.class), short(p.seconds), p.count])
     };
     json!({
@@ -324,7 +324,7 @@ fn predicted(context: &Context<'_>, row: &Row<'_>) -> Option<Value> {
     let scaling = context.page.report.scaling.as_ref()?;
     let [site] = row.sites[..] else { return None };
     let of = scaling.regions.iter().find(|r| r.region == site.id)?;
-    let one = |p: &crate::model::PredictedRegion| json!([p.threads, short(p.seconds)]);
+    let one = |p: &ompfuse_account::model::PredictedRegion| json!([p.threads, short(p.seconds)]);
     (of.predicted.len() > 1).then(|| {
         json!({
             "times": of.predicted.iter().map(one).collect::<Vec<_>>(),

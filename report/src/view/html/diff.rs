@@ -2,13 +2,13 @@
 
 use super::detail::short;
 use super::{data, frame};
-use crate::compare::diff::{Change, Finding, Lone, Pair};
-use crate::compare::gate::Outcome;
-use crate::compare::{Diff, Side, SideInfo};
-use crate::model::key::RegionKey;
 use crate::words;
-use crate::words::units::percent;
 use maud::{Markup, html};
+use ompfuse_account::model::key::RegionKey;
+use ompfuse_account::units::percent;
+use ompfuse_compare::diff::{Change, Finding, Lone, Pair};
+use ompfuse_compare::gate::Outcome;
+use ompfuse_compare::{Diff, Side, SideInfo};
 use serde_json::{Map, Value, json};
 
 /// Regions without a partner that are listed, of each side.
@@ -270,7 +270,7 @@ fn value(pair: &Pair, quantiles: &[Option<Vec<Value>>; 2]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Quantity;
+    use ompfuse_compare::Quantity;
 
     #[test]
     fn more_efficiency_is_better_and_more_time_is_worse() {

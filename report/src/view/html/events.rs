@@ -1,10 +1,10 @@
 //! What was counted, and the ranks of an MPI program.
 
 use super::Context;
-use crate::model::{Grain, Mpi};
-use crate::words::units::{count, percent, seconds};
 use crate::words::{transfer, uncounted};
 use maud::{Markup, html};
+use ompfuse_account::model::{Grain, Mpi};
+use ompfuse_account::units::{count, percent, seconds};
 use std::collections::BTreeMap;
 
 /// Regions of the table of counts.
@@ -42,7 +42,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
     };
     let is_seen = |name: &&&str| {
         let outside = report.serial.events.get(**name).is_some_and(|n| *n > 0);
-        let inside = |r: &crate::Region| of(r.id, name).is_some_and(|n| n > 0);
+        let inside = |r: &ompfuse_account::Region| of(r.id, name).is_some_and(|n| n > 0);
         outside || report.regions.iter().any(inside)
     };
     let scaled = counted.iter().any(|e| e.scaled);

@@ -2,11 +2,11 @@
 
 use super::detail::short;
 use super::shares::class_id;
-use crate::model::Class;
-use crate::model::growth::{GrowthInterval, GrowthReport};
-use crate::words::units::{percent, seconds};
 use crate::words::{growth_intervals, growth_verdict, series_place};
 use maud::{Markup, html};
+use ompfuse_account::model::Class;
+use ompfuse_account::model::growth::{GrowthInterval, GrowthReport};
+use ompfuse_account::units::{percent, seconds};
 use serde_json::{Value, json};
 
 /// Phases that are listed.

@@ -3,11 +3,11 @@
 mod curve;
 
 use super::{data, frame};
-use crate::compare::Quantity;
-use crate::history::{ChangePoint, Curve, History, Series};
 use crate::words;
 use crate::words::history as said;
 use maud::{Markup, html};
+use ompfuse_compare::Quantity;
+use ompfuse_compare::history::{ChangePoint, Curve, History, Series};
 use serde_json::json;
 
 /// Changes that are listed.

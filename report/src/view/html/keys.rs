@@ -1,8 +1,8 @@
 //! What a region is called in a page's address.
 
-use crate::model::{Region, Report};
 use crate::view::lines;
 use crate::words::kind;
+use ompfuse_account::model::{Region, Report};
 use std::collections::{BTreeMap, HashMap};
 
 /// The names of regions in links (`#region=KEY`): equal in pages of all runs, unless several regions look alike.

@@ -1,9 +1,9 @@
 //! Natural loops: how often they are executed, and how many iterations they have.
 
 use super::Context;
-use crate::model::Region;
-use crate::words::units::{self, count, seconds};
 use maud::{Markup, html};
+use ompfuse_account::model::Region;
+use ompfuse_account::units::{self, count, seconds};
 use ompfuse_format::Construct;
 use ompfuse_fuse::names::readable;
 

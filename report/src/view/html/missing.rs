@@ -1,10 +1,10 @@
 //! What was not measured or was lost.
 
 use super::Context;
-use crate::model::{EventState, Report};
 use crate::words;
-use crate::words::units::count;
 use maud::{Markup, html};
+use ompfuse_account::model::{EventState, Report};
+use ompfuse_account::units::count;
 
 /// The first lines of what is missing, for the first screen.
 pub(super) fn alerts(context: &Context<'_>) -> Markup {

@@ -3,11 +3,11 @@
 use super::Context;
 use super::missing;
 use super::shares::Shares;
-use crate::model::Report;
-use crate::words::units::{count, percent, seconds};
 use crate::words::verdict::{Verdict, is_without_regions, verdict};
 use crate::words::{self, head, shell_words};
 use maud::{Markup, html};
+use ompfuse_account::model::Report;
+use ompfuse_account::units::{count, percent, seconds};
 
 /// The section.
 pub(super) fn section(context: &Context<'_>) -> Markup {

@@ -3,10 +3,10 @@
 use super::detail::short;
 use super::rows::class_of;
 use super::{Context, title};
-use crate::model::{CallPath, Region};
-use crate::words::units::{count, percent, seconds};
 use crate::words::{called_from, kind, location};
 use maud::{Markup, html};
+use ompfuse_account::model::{CallPath, Region};
+use ompfuse_account::units::{count, percent, seconds};
 use ompfuse_format::Construct;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -2,10 +2,10 @@
 
 use super::rows::Row;
 use super::{Context, terms, title};
-use crate::model::Region;
-use crate::words::units::{count, percent, seconds};
 use crate::words::{kind, location};
 use maud::{Markup, html};
+use ompfuse_account::model::Region;
+use ompfuse_account::units::{count, percent, seconds};
 
 /// Columns by term: the name of the column, and from which width of a screen on it is shown.
 const COLUMNS: [(&str, &str); 9] = [

@@ -2,11 +2,11 @@
 
 use super::shares::class_id;
 use super::terms;
-use crate::model::{Class, Loss, ParallelOverhead, Property, Region, Report};
 use crate::units::{SiteUnits, Units};
 use crate::view::lines::Merged;
-use crate::words::units::count;
 use crate::words::{self, called_from, property};
+use ompfuse_account::model::{Class, Loss, ParallelOverhead, Property, Region, Report};
+use ompfuse_account::units::count;
 use ompfuse_format::construct::Construct;
 use std::collections::BTreeMap;
 

@@ -2,13 +2,15 @@
 
 use super::source::{Sources, line as source_line};
 use super::{data, frame};
-use crate::sampled::{LEAST, SampledProcess, SampledRegion, SampledReport, SampledThread};
 use crate::view::sampled::process::{NOTHING_TO_DO, first, lacks, share, title};
 use crate::view::sampled::{function, name};
 use crate::words::last::doing;
 use crate::words::uneven::mostly_asleep;
-use crate::words::units::{count, percent, seconds, several};
 use maud::{Markup, html};
+use ompfuse_account::sampled::{
+    LEAST, SampledProcess, SampledRegion, SampledReport, SampledThread,
+};
+use ompfuse_account::units::{count, percent, seconds, several};
 use serde_json::json;
 
 /// Regions and threads that are listed, and lines of a region.

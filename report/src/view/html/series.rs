@@ -4,10 +4,10 @@ use super::detail::short;
 use super::frame;
 use super::shares::Shares;
 use super::{data, terms};
-use crate::model::series::{Loss, Series, SeriesRegion};
 use crate::words;
-use crate::words::units::{percent, seconds};
 use maud::{Markup, html};
+use ompfuse_account::model::series::{Loss, Series, SeriesRegion};
+use ompfuse_account::units::{percent, seconds};
 use serde_json::{Value, json};
 
 /// Regions that are listed, and losses.

@@ -1,9 +1,9 @@
 //! What the program's available time went to, as a bar with its legend.
 
-use crate::model::series::Stack;
-use crate::model::{Class, ProbeTime, Report, State};
-use crate::words::units::{percent, seconds};
 use maud::{Markup, html};
+use ompfuse_account::model::series::Stack;
+use ompfuse_account::model::{Class, ProbeTime, Report, State};
+use ompfuse_account::units::{percent, seconds};
 
 /// Parts of the available time, in the order that they are shown in: states of the account, some of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

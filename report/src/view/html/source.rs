@@ -1,7 +1,7 @@
 //! Excerpts of the program's source files.
 
 use super::detail::short;
-use crate::model::{Region, SampledLine};
+use ompfuse_account::model::{Region, SampledLine};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

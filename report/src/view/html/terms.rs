@@ -1,8 +1,8 @@
 //! What the words on the page mean: on hover, and in a list.
 
 use super::shares::Part;
-use crate::model::Class;
 use maud::{Markup, html};
+use ompfuse_account::model::Class;
 
 /// What a part of the available time is called.
 pub(super) fn name(part: Part) -> &'static str {

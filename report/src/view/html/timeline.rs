@@ -11,14 +11,14 @@ mod paths;
 mod whats;
 
 use super::Keys;
-use crate::Report;
 use crate::units::{Gather, Units};
-use crate::words::units::{count, percent, seconds, several};
 use bins::Scale;
 use encode::Columns;
 use lanes::Reading;
 use longest::Longest;
 use maud::{Markup, html};
+use ompfuse_account::Report;
+use ompfuse_account::units::{count, percent, seconds, several};
 use ompfuse_fuse::run::ProcessInfo;
 use ompfuse_fuse::run::timeline::{Lane, Step, Timeline};
 use ompfuse_fuse::span::{MOST_DRAWN, Stretch};

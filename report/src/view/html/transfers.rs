@@ -1,10 +1,10 @@
 //! The table of calls of MPI that hand over bytes.
 
 use super::Context;
-use crate::model::{Region, Transfer};
-use crate::words::units::{count, seconds};
 use crate::words::{kind, location, transfer};
 use maud::{Markup, html};
+use ompfuse_account::model::{Region, Transfer};
+use ompfuse_account::units::{count, seconds};
 
 /// Regions that are listed.
 const MOST: usize = 50;

@@ -4,10 +4,12 @@ use super::super::paint::Paint;
 use super::super::table::{self, Column, wrap};
 use super::super::text::TextOptions;
 use super::name;
-use crate::sampled::{SampledLast, SampledProcess, SampledRegion, SampledReport, SampledThread};
 use crate::words::last::doing;
 use crate::words::uneven::mostly_asleep;
-use crate::words::units::{count, percent, seconds, several};
+use ompfuse_account::sampled::{
+    SampledLast, SampledProcess, SampledRegion, SampledReport, SampledThread,
+};
+use ompfuse_account::units::{count, percent, seconds, several};
 use ompfuse_format::Construct;
 
 /// Regions and threads that are listed.

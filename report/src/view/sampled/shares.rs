@@ -4,9 +4,9 @@ use super::super::diff::Options;
 use super::super::paint::{self, Paint};
 use super::super::table::{self, Column, wrap};
 use super::{Named, named};
-use crate::sampled::LEAST;
-use crate::sampled::compare::{ShareOf, SharePair, ShareSide, SharesDiff, SharesOf};
-use crate::words::units::{percent, several};
+use ompfuse_account::sampled::LEAST;
+use ompfuse_account::sampled::compare::{ShareOf, SharePair, ShareSide, SharesDiff, SharesOf};
+use ompfuse_account::units::{percent, several};
 use serde::Serialize;
 
 /// From this share on it is told what isn't known.

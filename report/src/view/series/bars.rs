@@ -1,7 +1,7 @@
 //! Stacked bars: a character for each thing that time goes to, the same in all bars.
 
-use crate::model::Class;
-use crate::model::series::{SeriesCause, Stack};
+use ompfuse_account::model::Class;
+use ompfuse_account::model::series::{SeriesCause, Stack};
 
 /// What a bar consists of, from left to right: character, escape code, and what it is.
 pub(super) const PARTS: [(SeriesCause, char, &str); 11] = [
@@ -55,7 +55,7 @@ pub(super) fn lengths(stack: &Stack, per_character: f64) -> Vec<(usize, usize)> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Overhead;
+    use ompfuse_account::model::Overhead;
 
     #[test]
     fn a_bar_is_as_long_as_its_sum() {

@@ -1,7 +1,7 @@
 //! A series for programs.
 
-use crate::model::series::Series;
 use crate::words;
+use ompfuse_account::model::series::Series;
 use schemars::JsonSchema;
 use serde::Serialize;
 

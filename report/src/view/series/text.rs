@@ -1,12 +1,12 @@
 //! A series as text for a terminal: the verdict, a table by number of threads, where thread time went, the regions.
 
 use super::bars::{PARTS, lengths};
-use crate::model::series::{Scaling, Series, SeriesRegion};
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::view::text::TextOptions;
-use crate::words::units::{percent, seconds};
 use crate::words::{self, series_cause, series_location};
+use ompfuse_account::model::series::{Scaling, Series, SeriesRegion};
+use ompfuse_account::units::{percent, seconds};
 use ompfuse_format::Construct;
 
 /// The series as text, lines ending in a line feed.
@@ -180,7 +180,7 @@ impl View {
             seconds(lost_s),
             seconds(last.available_s)
         );
-        let row = |l: &&crate::model::series::Loss| {
+        let row = |l: &&ompfuse_account::model::series::Loss| {
             let place = l.place.as_ref();
             vec![
                 seconds(l.seconds),

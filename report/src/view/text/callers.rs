@@ -1,11 +1,11 @@
 //! Where regions are called from.
 
 use super::{TextOptions, laid_out, titled};
-use crate::model::Report;
 use crate::view::html::rows::{self, Caller};
 use crate::view::table::{Column, wrap};
-use crate::words::units::{count, seconds};
 use crate::words::{in_sentence, kind, location};
+use ompfuse_account::model::Report;
+use ompfuse_account::units::{count, seconds};
 
 /// Callers that are listed of a region.
 const MOST: usize = 6;

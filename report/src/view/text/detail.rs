@@ -5,15 +5,15 @@ mod units;
 
 use super::bars::bar;
 use super::{Paint, TextOptions, callers, laid_out, mutexes, titled};
-use crate::model::{Class, Loss, Region, RegionThread, Report};
 use crate::units::Units;
 use crate::view::html::Sources;
 use crate::view::html::rows::{Row, rows};
 use crate::view::lines::Merged;
 use crate::view::table::{Column, wrap};
 use crate::view::{html::terms, lines, paint};
-use crate::words::units::{self as numbers_of, count, percent, seconds, several};
 use crate::words::{self, kind, location, transfer};
+use ompfuse_account::model::{Class, Loss, Region, RegionThread, Report};
+use ompfuse_account::units::{self as numbers_of, count, percent, seconds, several};
 
 /// Callers, sites and threads that are listed.
 const CALLERS: usize = 20;

@@ -1,11 +1,11 @@
 //! How long units took, where only their sums and histograms are known.
 
 use super::{TextOptions, laid_out, titled};
-use crate::model::{Distribution, Region, Report};
 use crate::view::table::Column;
 use crate::words::distribution::{about, unit};
 use crate::words::location;
-use crate::words::units::seconds;
+use ompfuse_account::model::{Distribution, Region, Report};
+use ompfuse_account::units::seconds;
 
 /// The longest units that are named.
 const NAMED: usize = 2;

@@ -1,10 +1,10 @@
 //! The tables of events.
 
 use super::{TextOptions, laid_out, titled};
-use crate::model::{EventState, Grain, Region, Report};
 use crate::view::table::{Column, wrap};
-use crate::words::units::count;
 use crate::words::{kind, location, uncounted};
+use ompfuse_account::model::{EventState, Grain, Region, Report};
+use ompfuse_account::units::count;
 use ompfuse_format::event::exact;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! What the columns mean.
 
 use super::{Paint, TextOptions};
-use crate::model::Class;
 use crate::view::html::terms;
 use crate::view::table::wrap;
+use ompfuse_account::model::Class;
 
 /// Columns of the text, and their meaning: a term of all views, or a sentence.
 const COLUMNS: [(&str, Meaning); 23] = [

@@ -1,10 +1,10 @@
 //! Natural loops: how often they are executed, and how many iterations they have.
 
 use super::{Paint, TextOptions, laid_out, titled};
-use crate::model::{Region, Report};
 use crate::view::table::Column;
 use crate::words::location;
-use crate::words::units::{self, count, seconds};
+use ompfuse_account::model::{Region, Report};
+use ompfuse_account::units::{self, count, seconds};
 use ompfuse_format::Construct;
 use ompfuse_fuse::names::readable;
 

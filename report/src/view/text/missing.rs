@@ -1,10 +1,10 @@
 //! The sections about what is missing: units without a partner, events that were not counted, constructs without a probe.
 
 use super::{Paint, TextOptions, laid_out};
-use crate::model::{EventState, Report};
 use crate::view::table::{Column, wrap};
-use crate::words::units::count;
 use crate::words::{self, place};
+use ompfuse_account::model::{EventState, Report};
+use ompfuse_account::units::count;
 use ompfuse_format::Construct;
 
 /// What could not be matched, and why.

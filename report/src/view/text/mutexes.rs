@@ -1,10 +1,10 @@
 //! Critical sections, locks and the like: how long threads wait for them, and how long they have them.
 
 use super::{Paint, TextOptions, laid_out, titled};
-use crate::model::{Lock, Mutex, Region, Report};
 use crate::view::table::Column;
-use crate::words::units::{count, seconds};
 use crate::words::{kind, location, locks};
+use ompfuse_account::model::{Lock, Mutex, Region, Report};
+use ompfuse_account::units::{count, seconds};
 
 /// The section; nothing without such constructs.
 pub(super) fn mutexes(report: &Report, options: TextOptions) -> Option<String> {

@@ -1,10 +1,10 @@
 //! The table of counts per parallel region and thread.
 
 use super::{Paint, TextOptions, laid_out, titled};
-use crate::model::{Grain, RegionCounts, Report};
 use crate::view::table::{Column, wrap};
-use crate::words::units::{count, seconds};
 use crate::words::{self, location};
+use ompfuse_account::model::{Grain, RegionCounts, Report};
+use ompfuse_account::units::{count, seconds};
 
 /// Rows of the table; the JSON has all.
 const ROWS: usize = 16;

@@ -1,10 +1,10 @@
 //! The call-path profile as a tree.
 
 use super::{Paint, TextOptions, laid_out, titled};
-use crate::model::{CallPath, Region, Report};
 use crate::view::table::{Column, wrap};
-use crate::words::units::{count, percent, several};
 use crate::words::{called_from, kind, location};
+use ompfuse_account::model::{CallPath, Region, Report};
+use ompfuse_account::units::{count, percent, several};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the threads' time from which on a path is shown.

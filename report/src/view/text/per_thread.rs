@@ -1,10 +1,10 @@
 //! A table for each region: a row per thread, with ompP's columns.
 
 use super::{Paint, TextOptions, laid_out};
-use crate::model::{Region, RegionThread, Report, Times};
 use crate::view::table::Column;
-use crate::words::units::{count, seconds};
 use crate::words::{kind, location};
+use ompfuse_account::model::{Region, RegionThread, Report, Times};
+use ompfuse_account::units::{count, seconds};
 use std::collections::BTreeSet;
 
 /// Most threads that are listed of a region.

@@ -1,10 +1,10 @@
 //! What probes took, if that is much.
 
 use super::{Paint, TextOptions};
-use crate::from_summary::probes::WORTH_SAYING;
-use crate::model::Report;
 use crate::view::table::wrap;
 use crate::words;
+use ompfuse_account::from_summary::probes::WORTH_SAYING;
+use ompfuse_account::model::Report;
 
 /// What the probes took of the run, and how to record with fewer of them.
 pub(super) fn probes(report: &Report, options: TextOptions) -> Option<String> {

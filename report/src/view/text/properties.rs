@@ -1,10 +1,10 @@
 //! Performance properties, the most severe first.
 
 use super::{Paint, TextOptions, titled};
-use crate::model::{Property, Report};
 use crate::view::table::wrap;
-use crate::words::units::{percent, seconds};
 use crate::words::{in_sentence, location, property};
+use ompfuse_account::model::{Property, Report};
+use ompfuse_account::units::{percent, seconds};
 use std::collections::BTreeMap;
 
 /// Share of the available time from which on a property is shown.

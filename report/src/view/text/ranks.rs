@@ -2,10 +2,10 @@
 
 use super::bars::bar;
 use super::{Paint, Section, TextOptions, laid_out, titled};
-use crate::model::{Mpi, Region, Report};
 use crate::view::table::{Column, wrap};
-use crate::words::units::{percent, seconds};
 use crate::words::{self, kind, location, transfer};
+use ompfuse_account::model::{Mpi, Region, Report};
+use ompfuse_account::units::{percent, seconds};
 
 /// Width of the bars that show work beside the rank with the most.
 const BAR: usize = 10;

@@ -1,9 +1,10 @@
 //! Work, span, and predicted times per parallel region.
 
 use super::{Paint, TextOptions, laid_out, titled};
-use crate::model::Report;
 use crate::view::table::{Column, wrap};
-use crate::words::{self, location, units::percent, units::seconds};
+use crate::words::{self, location};
+use ompfuse_account::model::Report;
+use ompfuse_account::units::{percent, seconds};
 use std::collections::BTreeMap;
 
 /// Regions that are listed.

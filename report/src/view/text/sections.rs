@@ -2,13 +2,13 @@
 
 use super::bars::{bar, columns};
 use super::{Paint, Sort, TextOptions, laid_out, titled};
-use crate::model::{Class, Region, Report};
 use crate::view::html::rows::imbalance;
 use crate::view::table::{Column, front, wrap};
 use crate::words::python_caller;
-use crate::words::units::{self, count, percent, seconds};
 use crate::words::verdict::is_without_regions;
 use crate::words::{self, head, kind, location};
+use ompfuse_account::model::{Class, Region, Report};
+use ompfuse_account::units::{self, count, percent, seconds};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Problem;
 use ompfuse_fuse::names::readable;
@@ -94,7 +94,7 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
     }
     let ended = report.runs.iter().filter_map(|r| r.recording_ended_bytes);
     for bytes in ended.take(1) {
-        let line = words::problem(&Problem::EndedAtSize { bytes });
+        let line = ompfuse_account::damage::problem(&Problem::EndedAtSize { bytes });
         text.push_str(&paint.warn(wrap(&line, options.width, "  ").trim_end()));
         text.push('\n');
     }

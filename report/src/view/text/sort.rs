@@ -1,8 +1,8 @@
 //! In which order regions are listed.
 
-use crate::model::Region;
 use crate::view::html::rows::imbalance;
 use crate::words::location;
+use ompfuse_account::model::Region;
 use std::cmp::Ordering;
 
 /// What the list of regions is sorted by: largest first, places and numbers in their order.

@@ -1,10 +1,10 @@
 //! The table of calls of MPI that hand over bytes.
 
 use super::{TextOptions, laid_out, titled};
-use crate::model::{Region, Report, Transfer};
 use crate::view::table::Column;
-use crate::words::units::{count, seconds};
 use crate::words::{kind, location, transfer};
+use ompfuse_account::model::{Region, Report, Transfer};
+use ompfuse_account::units::{count, seconds};
 
 /// Regions that are listed.
 const MOST: usize = 12;

@@ -1,10 +1,10 @@
 //! The first lines: why the program doesn't scale.
 
 use super::{Paint, TextOptions};
-use crate::model::Report;
 use crate::view::table::wrap;
-use crate::words::units::{percent, seconds};
 use crate::words::verdict::{self, ToldLoss};
+use ompfuse_account::model::Report;
+use ompfuse_account::units::{percent, seconds};
 
 /// The largest losses with their causes; `None`: the run's time isn't known.
 pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {

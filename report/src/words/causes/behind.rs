@@ -2,9 +2,9 @@
 
 use super::places::place;
 use super::{percent, times};
-use crate::model::{Behind, Cause, MostIn, Report, SampledFunction};
 use crate::words::uneven::reason;
-use crate::words::units::seconds;
+use ompfuse_account::model::{Behind, Cause, MostIn, Report, SampledFunction};
+use ompfuse_account::units::seconds;
 use ompfuse_fuse::samples::Reason;
 
 /// A serial part with a smaller share of the work limits nobody yet.

@@ -1,7 +1,7 @@
 //! Where a loss is.
 
-use crate::model::{Cause, Loss, Region, Report};
 use crate::words::{in_sentence, kind, location};
+use ompfuse_account::model::{Cause, Loss, Region, Report};
 use ompfuse_fuse::names::readable;
 
 /// The parallel region or other place that a loss is at.

@@ -3,7 +3,7 @@
 use super::count;
 use super::places::{named, place};
 use super::{percent, times};
-use crate::model::{Predicted, RegionScaling, Report, Scaling, Silent};
+use ompfuse_account::model::{Predicted, RegionScaling, Report, Scaling, Silent};
 use ompfuse_fuse::span::LowerBound;
 
 /// A program that more threads make less fast than so many times is told apart.

@@ -2,8 +2,8 @@
 
 use super::behind::is_importing;
 use super::percent;
-use crate::causes::TINY_S;
-use crate::model::{Better, Cause, FewerThreads, Loss, Report, Sharing};
+use ompfuse_account::causes::TINY_S;
+use ompfuse_account::model::{Better, Cause, FewerThreads, Loss, Report, Sharing};
 use ompfuse_format::Construct;
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;

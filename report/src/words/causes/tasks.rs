@@ -2,8 +2,8 @@
 
 use super::places::place;
 use super::{percent, times};
-use crate::model::{Cause, Report};
-use crate::words::units::{count, seconds};
+use ompfuse_account::model::{Cause, Report};
+use ompfuse_account::units::{count, seconds};
 
 /// Tasks with less parallelism run one after another.
 const A_CHAIN: f64 = 1.2;

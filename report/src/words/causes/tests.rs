@@ -1,8 +1,8 @@
 //! Sentences that no planted or drawn program reaches (`tests/sentences.py` lists them): what they say of made-up causes.
 
 use super::*;
-use crate::model::{FewerThreads, LockKind, Mutex, Running, Sharing, Silent};
 use crate::words;
+use ompfuse_account::model::{FewerThreads, LockKind, Mutex, Running, Sharing, Silent};
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::summary::ProcessorLimit;
 

@@ -1,10 +1,10 @@
 //! Why a region changed.
 
 use super::{both, changed, instructions, is_told, quantity, signed};
-use crate::compare::diff::FunctionChange;
-use crate::compare::side::Unit;
-use crate::compare::{Change, Finding, Pair, Quantity};
-use crate::words::units::{count, percent, seconds};
+use ompfuse_account::units::{count, percent, seconds};
+use ompfuse_compare::diff::FunctionChange;
+use ompfuse_compare::side::Unit;
+use ompfuse_compare::{Change, Finding, Pair, Quantity};
 
 /// Why a region changed, from what was compared: the nearest causes first. Parts of a sentence.
 pub(crate) fn causes(pair: &Pair) -> Vec<String> {
@@ -180,7 +180,7 @@ fn of_code(pair: &Pair) -> Option<(f64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Interval;
+    use ompfuse_compare::Interval;
 
     fn change(change: f64, around: f64) -> Change {
         let interval = (around > 0.0).then_some(Interval {

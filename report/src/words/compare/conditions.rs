@@ -1,9 +1,9 @@
 //! What speaks against a comparison.
 
-use crate::compare::Condition;
-use crate::model::UncountedWork;
 use crate::words::uncounted::uncounted_work;
-use crate::words::units::percent;
+use ompfuse_account::model::UncountedWork;
+use ompfuse_account::units::percent;
+use ompfuse_compare::Condition;
 
 /// What makes sides less comparable.
 pub(crate) fn condition(condition: &Condition) -> String {

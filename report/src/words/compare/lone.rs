@@ -1,9 +1,9 @@
 //! Regions that only one side has.
 
 use super::region;
-use crate::compare::Diff;
-use crate::compare::diff::Lone;
-use crate::words::units::{count, percent, seconds};
+use ompfuse_account::units::{count, percent, seconds};
+use ompfuse_compare::Diff;
+use ompfuse_compare::diff::Lone;
 
 /// How much a region is on its side, and why it may have a partner all the same.
 pub(crate) fn lone(lone: &Lone) -> String {

@@ -1,7 +1,7 @@
 //! Python functions on the way to a region.
 
 use super::{LEFT_OUT, Step, chain, file_name};
-use crate::model::{CallPath, ContextCall, Language};
+use ompfuse_account::model::{CallPath, ContextCall, Language};
 use std::borrow::Cow;
 
 /// Most of them that are named.
@@ -107,7 +107,7 @@ pub fn caller(contexts: &[ContextCall], paths: &[CallPath], region: u32) -> Opti
 #[cfg(test)]
 mod tests {
     use super::super::called_from;
-    use crate::model::{ContextCall, Language};
+    use ompfuse_account::model::{ContextCall, Language};
 
     /// From outside inwards: file, line of Python or 0, function.
     fn calls(calls: &[(&str, u32, &str)]) -> Vec<ContextCall> {

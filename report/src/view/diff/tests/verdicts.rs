@@ -12,11 +12,11 @@ fn verdict(change: impl Fn(&mut Side)) -> String {
 }
 
 fn put(
-    values: &mut std::collections::BTreeMap<Quantity, crate::compare::Sample>,
+    values: &mut std::collections::BTreeMap<Quantity, ompfuse_compare::Sample>,
     quantity: Quantity,
     of: &[f64],
 ) {
-    values.insert(quantity, crate::compare::Sample::of(of).unwrap());
+    values.insert(quantity, ompfuse_compare::Sample::of(of).unwrap());
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_build_compared_with_itself_has_no_table() {
     assert_eq!(gitlab(&diff, &[], &Options::default()), "[]");
     let is_changed = |list: &[Change]| {
         list.iter()
-            .any(|c| c.finding == crate::compare::Finding::Changed)
+            .any(|c| c.finding == ompfuse_compare::Finding::Changed)
     };
     assert!(!diff.pairs.iter().any(Pair::is_changed) && !is_changed(&diff.total));
 }

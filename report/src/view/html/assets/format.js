@@ -1,4 +1,4 @@
-// Numbers as people read them: the same as ompfuse_report::words::units, which a test compares.
+// Numbers as people read them: the same as ompfuse_account::units, which a test compares.
 'use strict';
 window.ompfuse = {};
 ompfuse.three = value => {

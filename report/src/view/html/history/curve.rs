@@ -1,10 +1,10 @@
 //! A curve as a picture: points, levels, and lines where the level changed. Texts are beside the picture, so that they keep their
 //! size on any screen.
 
-use crate::history::{ChangePoint, Curve, Series};
 use crate::words;
 use crate::words::history as said;
 use maud::{Markup, html};
+use ompfuse_compare::history::{ChangePoint, Curve, Series};
 use std::fmt::Write as _;
 
 /// Room above the largest and below the least value, as a part of the picture.

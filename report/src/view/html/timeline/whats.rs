@@ -1,8 +1,8 @@
 //! What spans are: a class, a region and a name, each combination once.
 
 use super::super::Keys;
-use crate::model::{Class, ParallelOverhead, Report};
 use crate::words;
+use ompfuse_account::model::{Class, ParallelOverhead, Report};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::OverheadClass;
 use ompfuse_fuse::names::readable;

@@ -1,11 +1,11 @@
 //! The source lines of a region, with the time of all regions that begin in them.
 
 use super::super::{Paint, TextOptions, titled};
-use crate::model::Region;
 use crate::view::html::Sources;
 use crate::view::html::source::lines_around;
 use crate::view::table::front;
-use crate::words::units::percent;
+use ompfuse_account::model::Region;
+use ompfuse_account::units::percent;
 
 /// Blanks for a tab.
 const TAB: &str = "    ";

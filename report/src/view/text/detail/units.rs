@@ -6,7 +6,7 @@ use crate::units::{Histogram, Unit, Units};
 use crate::view::html::rows::Row;
 use crate::view::table::Column;
 use crate::words::distribution::{about, unit as unit_of_sums};
-use crate::words::units::{count, seconds};
+use ompfuse_account::units::{count, seconds};
 use ompfuse_format::Construct;
 use std::collections::BTreeMap;
 
