@@ -44,6 +44,7 @@ mod strategy;
 mod watching;
 
 use clap::error::ContextKind;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -51,9 +52,7 @@ fn main() -> ExitCode {
     if sampling::is_stage() {
         return ExitCode::from(sampling::execute()); // before anything is changed that the program would inherit
     }
-    if std::env::var_os("RUST_BACKTRACE").is_none_or(|wanted| wanted != "full") {
-        std::panic::set_hook(Box::new(|panic| output::say(defect(panic))));
-    }
+    end_at_defects();
     match memory::is_stack_short() {
         true => memory::with_stack(command),
         false => command(),
@@ -70,11 +69,25 @@ fn command() -> ExitCode {
         interrupt::install()?;
         cli.run()
     };
-    let status = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
-        Ok(result) => result.unwrap_or_else(|error| status_of(&error)),
-        Err(_) => 1,
-    };
-    ExitCode::from(status)
+    ExitCode::from(run().unwrap_or_else(|error| status_of(&error)))
+}
+
+/// Why a thread that is waited for has not panicked.
+pub(crate) const NO_PANIC: &str = "a panic ends the command";
+
+/// Makes a panic in any thread end the command: with one line and status 1, behind the program that it may have started.
+fn end_at_defects() {
+    let by_default = std::panic::take_hook();
+    let is_told_by_default = std::env::var_os("RUST_BACKTRACE").is_some_and(|how| how == "full");
+    std::panic::set_hook(Box::new(move |panic| {
+        match is_told_by_default {
+            true => by_default(panic),
+            false => output::say(defect(panic)),
+        }
+        // Nobody watches it any more, but whoever waits for this command waits for its program.
+        let _ = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        std::process::exit(1);
+    }));
 }
 
 /// What is wrong with the arguments. A filter file's lines aren't among those: they are input like any other.

@@ -52,9 +52,8 @@ pub(crate) fn is_stack_short() -> bool {
 pub(crate) fn with_stack<T: Send>(what: fn() -> T) -> T {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
-        match thread.spawn_scoped(scope, what).map(|t| t.join()) {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        match thread.spawn_scoped(scope, what) {
+            Ok(thread) => thread.join().expect(crate::NO_PANIC),
             Err(_) => what(),
         }
     })

@@ -203,10 +203,7 @@ fn write_json_list<T: Serialize + Sync>(
             let own = shares.next();
             let others: Vec<_> = shares.map(|s| scope.spawn(move || elements(s))).collect();
             let own = own.into_iter().map(elements).collect::<Vec<_>>();
-            let joined = others.into_iter().map(|thread| match thread.join() {
-                Ok(encoded) => encoded,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
+            let joined = others.into_iter().map(|t| t.join().expect(crate::NO_PANIC));
             own.into_iter().chain(joined).collect()
         });
         for (n, share) in encoded.into_iter().enumerate() {

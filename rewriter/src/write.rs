@@ -6,8 +6,8 @@ use crate::plan::{Chunk, PatchPlan};
 /// At most so many bytes are handed over at once.
 const BLOCK: usize = 1 << 20;
 
-/// Stands for holes.
-static ZEROS: [u8; BLOCK] = [0; BLOCK];
+/// Stands for holes, which are shorter than a page but for those of large alignment.
+static ZEROS: [u8; 1 << 12] = [0; 1 << 12];
 
 fn other(bytes: &[u8], plan: &PatchPlan) -> PatchError {
     PatchError::OtherFile {
@@ -68,7 +68,7 @@ pub fn write_to<E: From<PatchError>>(
     let mut at = plan.original_len;
     for chunk in &plan.appended {
         while at < chunk.offset {
-            let len = (chunk.offset - at).min(BLOCK as u64);
+            let len = (chunk.offset - at).min(ZEROS.len() as u64);
             to(&ZEROS[..len as usize])?;
             at += len;
         }

@@ -52,8 +52,7 @@ impl Records {
             // If nobody listens, the threads could not be read, which is told below.
             let _ = tell.send(grown.in_parts.take());
             load::analyse_run(&run, &mut grown.summary)?;
-            let drawn = drawing.join();
-            let drawn = drawn.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let drawn = drawing.join().expect(crate::NO_PANIC)?;
             let (drawn, units) = drawn.unzip();
             let records = Records {
                 growth: Some(grown.growth),
