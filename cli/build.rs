@@ -7,7 +7,10 @@
 #[path = "build/versions.rs"]
 mod versions;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -65,7 +68,7 @@ fn main() {
             let bytes = std::fs::read(&from).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
             match is_the_programs {
                 true => bound(bytes, library),
-                false => bytes,
+                false => compressed(&bytes),
             }
         });
         std::fs::write(&path, bytes.unwrap_or_default())
@@ -82,6 +85,14 @@ fn bound(mut library: Vec<u8>, name: &str) -> Vec<u8> {
         "{name} does not say which versions of the C library's functions it needs: link it with GNU ld or lld"
     );
     library
+}
+
+/// A library that few need, and that a run of hours waits for.
+fn compressed(library: &[u8]) -> Vec<u8> {
+    let mut out = GzEncoder::new(vec![], Compression::best());
+    out.write_all(library)
+        .and_then(|()| out.finish())
+        .unwrap_or_else(|e| panic!("cannot compress: {e}"))
 }
 
 /// True below `cargo clippy`, whose results nobody runs: empty files do for the libraries, which are linted by themselves.

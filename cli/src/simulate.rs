@@ -81,8 +81,7 @@ impl Simulator {
             .prefix("ompfuse-simpmu-")
             .tempdir()
             .context("cannot make a folder for the simulator's plugin")?;
-        std::fs::write(folder.path().join(embedded::PLUGIN_NAME), embedded::PLUGIN)
-            .context("cannot write the simulator's plugin")?;
+        embedded::place_plugin(folder.path()).context("cannot write the simulator's plugin")?;
         let simulator = Simulator {
             qemu,
             options,

@@ -8,8 +8,8 @@ use serde_json::Value;
 /// Most bytes of a rank's summary: ten thousand of them are read in seconds.
 pub const MOST_BYTES: usize = 64 << 10;
 
-/// A rank's report in so many bytes, as JSON that [`read`](ompfuse_report::view::json::read) takes, and what is compared of it (see [`rows`]). If
-/// there is no room, call paths are left out, and then the smallest regions, which is said. `None`: there is no room for what must be in it.
+/// A rank's report in so many bytes, as JSON that is read as any report is, and what is compared of it (see [`rows`]). If there is no room,
+/// call paths are left out, and then the smallest regions, which is said. `None`: there is no room for what must be in it.
 pub fn condensed(report: &Report, rows: &RankRows, most: usize) -> Option<String> {
     let mut keep = report.regions.len();
     let mut has_paths = true;
