@@ -20,6 +20,7 @@ global_asm!(
     ".zero 48",
     ".popsection",
     ".pushsection .tdata,\"awT\",@progbits",
+    ".globl ompfuse_unknown",
     ".hidden ompfuse_unknown",
     ".type ompfuse_unknown,@object",
     ".size ompfuse_unknown,4",
