@@ -14,7 +14,8 @@ use std::process::Command;
 
 const BUILDS: [Spec; 3] = [("gcc-12", "-O2"), ("clang-19", "-O2"), ("gcc-12", "-O0")];
 
-/// Share of the regions' time that must be matched right.
+/// Share of the regions that must be matched right; of all fixtures, of their time. Of a few programs a region that is not matched
+/// may have any share of it on a busy machine.
 const WANTED: f64 = 0.95;
 
 /// A function takes so many lines at most.
@@ -101,6 +102,8 @@ fn places(keys: &Value) -> BTreeSet<(String, String)> {
 struct Found {
     programs: usize,
     regions: usize,
+    /// Of these: matched right.
+    right_regions: usize,
     /// Shares of the time, summed over programs.
     right: f64,
     grouped: f64,
@@ -125,7 +128,10 @@ impl Found {
             match (pair["is_group"] == true, is_right || a == b) {
                 (_, false) => self.wrong.push(format!("{what}: {a:?} is not {b:?}")),
                 (true, true) => self.grouped += share,
-                (false, true) => self.right += share,
+                (false, true) => {
+                    self.right += share;
+                    self.right_regions += a.len();
+                }
             }
         }
         let lone = diff["only_a"].as_array().expect("a list");
@@ -180,9 +186,13 @@ fn judge(names: &[String], is_whole: bool) {
             .iter()
             .for_each(|lone| println!("unmatched {lone}"));
         assert!(found.wrong.is_empty(), "{:#?}", found.wrong);
+        let judged = match is_whole {
+            true => right,
+            false => 100.0 * found.right_regions as f64 / found.regions.max(1) as f64,
+        };
         assert!(
-            found.programs == 0 || right >= 100.0 * WANTED,
-            "{spec:?}: {right:.1} %"
+            found.programs == 0 || judged >= 100.0 * WANTED,
+            "{spec:?}: {judged:.1} %"
         );
     }
 }
