@@ -1,4 +1,4 @@
-//! What makes numbers less than complete or exact, as values. The sentences are in [`words`](ompfuse_report::words).
+//! What makes numbers less than complete or exact, as values. The sentences are in `report/src/words/notes.rs`.
 
 use ompfuse_format::run::RankState;
 use ompfuse_fuse::Problem;

@@ -34,7 +34,7 @@ const NEW_REGIONS: &str = "new-regions";
 /// It means nothing; the error says from which character on.
 ///
 /// ```
-/// # use ompfuse_report::compare::gate::parse;
+/// # use ompfuse_compare::gate::parse;
 /// assert!(parse("region(\"solve*\").time > 3%").is_ok());
 /// let error = parse("time> x%").unwrap_err();
 /// assert_eq!(error.to_string(), "expected a number at character 7 of 'time> x%'");
