@@ -1,8 +1,9 @@
 //! A run that goes on: a copy of what is on record by now, and what its threads do.
 
+use crate::interrupt::{self, Hold, Interrupted};
 use crate::load::{self, is_run, listed};
 use crate::running::{self, Access, Running, records};
-use crate::{attached, interrupt, run_dir, sampling};
+use crate::{attached, run_dir, sampling};
 use anyhow::{Context, Result};
 use ompfuse_account::model::sampled::{EndedThread, GoesOn};
 use ompfuse_account::sampled::SampledReport;
@@ -10,17 +11,21 @@ use ompfuse_format::run::RUN_FILE;
 use ompfuse_fuse::Summary;
 use ompfuse_fuse::run::Problem;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Without samples it is looked so long at what threads do.
 const NOW: Duration = Duration::from_millis(300);
+/// So long where no thread was met: on a busy machine none may have had a processor.
+const MOST: Duration = Duration::from_secs(3);
 /// Threads of a process that are told.
 const THREADS: usize = 20;
 
 /// A copy of a run that goes on.
 pub(crate) struct Going {
     _folder: TempDir,
+    /// A signal would leave the copy behind.
+    hold: Hold,
     /// The copy.
     pub(crate) run: PathBuf,
     name: String,
@@ -49,6 +54,7 @@ pub(crate) fn going(path: &Path) -> Result<Option<Going>> {
         return Ok(None);
     }
     let cannot = || format!("cannot copy what {} has by now", run.display());
+    let hold = interrupt::hold();
     let folder = TempDir::with_prefix("ompfuse-").with_context(cannot)?;
     let copy = folder.path().join("run");
     std::fs::create_dir(&copy).with_context(cannot)?;
@@ -61,12 +67,17 @@ pub(crate) fn going(path: &Path) -> Result<Option<Going>> {
         }
     }
     let pids: Vec<u32> = running.iter().map(|process| process.pid).collect();
-    // What can't be looked at isn't known.
-    let hold = interrupt::hold();
-    let seen = attached::now(&pids, Some(&run), NOW, &hold).ok();
-    hold.check()?;
-    drop(hold);
-    let processes = running.iter().map(|of| process(of, seen.as_ref()));
+    let begun = Instant::now();
+    let seen = loop {
+        let seen = attached::now(&pids, Some(&run), NOW, &hold);
+        hold.check()?;
+        let is_met = |report: &SampledReport| report.threads.iter().any(|t| t.last.is_some());
+        if seen.as_ref().map_or(true, is_met) || begun.elapsed() >= MOST {
+            break seen.map_err(|error| crate::one_line(&error));
+        }
+        std::thread::sleep(NOW);
+    };
+    let processes = running.iter().map(|of| process(of, &seen));
     let mut processes: Vec<GoesOn> = processes.collect();
     processes.sort_by_key(|of| (of.rank, of.pid));
     Ok(Some(Going {
@@ -74,10 +85,11 @@ pub(crate) fn going(path: &Path) -> Result<Option<Going>> {
         name: load::name(&run),
         run: copy,
         _folder: folder,
+        hold,
     }))
 }
 
-fn process(running: &Running, seen: Option<&SampledReport>) -> GoesOn {
+fn process(running: &Running, seen: &Result<SampledReport, String>) -> GoesOn {
     let own = sampling::threads(running.pid);
     let threads = seen.iter().flat_map(|report| &report.threads);
     let threads = threads.filter(|thread| own.contains(&thread.tid));
@@ -97,10 +109,16 @@ fn process(running: &Running, seen: Option<&SampledReport>) -> GoesOn {
         pid: running.pid,
         rank: header.ok().flatten().and_then(|h| h.mpi_rank),
         threads,
+        refusal: seen.as_ref().err().cloned(),
     }
 }
 
 impl Going {
+    /// An error where a signal has come meanwhile.
+    pub(crate) fn check(&self) -> Result<(), Interrupted> {
+        self.hold.check()
+    }
+
     /// It has the name that the user knows, and nobody has ended its processes.
     pub(crate) fn correct(&self, summary: &mut Summary) {
         let goes_on = |pid: &u32| self.processes.iter().any(|of| of.pid == *pid);

@@ -123,6 +123,9 @@ pub struct GoesOn {
     pub rank: Option<u32>,
     /// What its threads did then, as far as it is known, the process's first thread first; at most 20.
     pub threads: Vec<EndedThread>,
+    /// Why its threads can't be looked at; absent: they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
 }
 
 /// How a process ended that didn't come to its end: it was killed, or left from within.

@@ -256,8 +256,16 @@ pub(super) fn run(args: &Args) -> Result<()> {
         [input] => going::going(input)?,
         _ => None,
     };
-    let going = going.as_ref();
-    let inputs = going.map_or(inputs, |going| std::slice::from_ref(&going.run));
+    let Some(going) = going else {
+        return recorded(inputs, args, None);
+    };
+    let shown = recorded(std::slice::from_ref(&going.run), args, Some(&going));
+    going.check()?;
+    shown
+}
+
+/// Shows what runs have recorded. `going`: the one that goes on.
+fn recorded(inputs: &[PathBuf], args: &Args, going: Option<&Going>) -> Result<()> {
     if let Some(interval) = &args.interval {
         return over_time(inputs, interval, args);
     }

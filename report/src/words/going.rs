@@ -35,7 +35,11 @@ pub(crate) fn goes_on(report: &Report) -> Vec<String> {
     )];
     lines.extend(told);
     match threads().count() {
-        0 => lines.push("what its threads do now isn't known: it can't be sampled".to_owned()),
+        0 => {
+            let refusal = report.goes_on.iter().find_map(|of| of.refusal.as_deref());
+            let why = refusal.unwrap_or("none of them was met at work or at a stop");
+            lines.push(format!("what its threads do now isn't known: {why}"));
+        }
         n if n > MOST => lines.push(format!("and {}", several((n - MOST) as u64, "more thread"))),
         _ => {}
     }

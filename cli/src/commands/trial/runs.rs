@@ -68,15 +68,12 @@ impl Program {
     /// Why its libraries don't hand over what they should; `None`: they do.
     pub(super) fn refusal(&self, sets: &[Set]) -> Option<String> {
         let libraries = self.libraries.as_ref().filter(|l| !l.has_patched())?;
-        let mut reasons = libraries.refusals().into_iter();
-        // Other files may be refused, too. A reason begins with the path, unless it is about a setting.
-        let is_about = |reason: &String| {
-            let path = reason.split(": ").next().unwrap_or_default();
-            let mut regions = sets.iter().map(|set| &set.regions);
-            reason.starts_with("cannot set")
-                || regions.any(|r| r.library().is_some() && r.is_about(path))
-        };
-        let reason = reasons.find(is_about);
+        let is_named =
+            |set: &Set, file: &str| set.regions.library().is_some() && set.regions.is_about(file);
+        // Other files may be refused, too.
+        let mut unpatched = libraries.unpatched().into_iter();
+        let about = unpatched.find(|of| sets.iter().any(|set| is_named(set, &of.file)));
+        let reason = about.map(|of| of.told);
         Some(reason.unwrap_or_else(|| "no file with such a region was loaded".to_owned()))
     }
 }
