@@ -5,16 +5,17 @@
 //! `docs/references.md`.)
 
 mod tested;
+mod times;
 
 use super::asleep::{StopPlace, Stops};
 use super::functions::FunctionSum;
-use super::units::{SiteUnits, UnitSum};
+use super::units::SiteUnits;
 use crate::run::places::SampledPlaces;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tested::{Tested, Totals, differences};
+use times::{Both, Means, NS, in_kernel, is_by_samples, is_of_one, slowest};
 
 /// Fewer units are not divided into slow and fast ones.
 const LEAST_UNITS: usize = 20;
@@ -185,8 +186,13 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
         })
     } else if times >= UNEVEN && (1.0 / UNEVEN..=UNEVEN).contains(&each) {
         Reason::Iterations
+    } else if is_by_samples(units, &by_time, excess, period_s) {
+        return None; // whether they are uneven without samples isn't known
     } else if explains(kernel.0) && kernel.0.slow - kernel.0.fast > 2.0 * kernel.1 {
-        Reason::Kernel(kernel.0.seconds())
+        match is_of_one(units, &by_time, period_s) {
+            true => Reason::Unknown,
+            false => Reason::Kernel(kernel.0.seconds()),
+        }
     } else if all.slow < LEAST_SLOW || !explains(user) {
         // Samples are of user code, and that is not most of it.
         Reason::Unknown
@@ -288,110 +294,8 @@ fn by_line(site: &SiteUnits, is_slow: &[bool], period_s: f64, names: Names<'_>) 
     lines
 }
 
-const NS: f64 = 1e-9;
-
-/// Which units are the slowest tenth.
-fn slowest(units: &[UnitSum], time: impl Fn(&UnitSum) -> u64) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..units.len()).collect();
-    order.sort_by_key(|at| Reverse(time(&units[*at]))); // stable: which of equal ones doesn't matter
-    let mut is_slow = vec![false; units.len()];
-    for at in order.into_iter().take(units.len().div_ceil(10)) {
-        is_slow[at] = true;
-    }
-    is_slow
-}
-
-/// Means of slow and of fast units.
-#[derive(Debug, Clone, Copy, Default)]
-struct Means {
-    slow: f64,
-    fast: f64,
-}
-
-impl Means {
-    fn seconds(self) -> Pair {
-        Pair {
-            slow_s: self.slow * NS,
-            fast_s: self.fast * NS,
-        }
-    }
-
-    fn without(self, other: Means) -> Means {
-        Means {
-            slow: self.slow - other.slow,
-            fast: self.fast - other.fast,
-        }
-    }
-
-    /// Of what samples tell no more than there was.
-    fn at_most(self, pair: Pair) -> Pair {
-        Pair {
-            slow_s: pair.slow_s.min(self.slow * NS),
-            fast_s: pair.fast_s.min(self.fast * NS),
-        }
-    }
-}
-
-struct Both {
-    units: u64,
-    slow: u64,
-    own: Means,
-    /// Without what others did with the processor.
-    time: Means,
-    iterations: Means,
-    instructions: Means,
-    asleep: Means,
-    interrupted: Means,
-}
-
-impl Both {
-    fn of(units: &[UnitSum], is_slow: &[bool]) -> Both {
-        let mean = |value: fn(&UnitSum) -> u64| {
-            let of = |wanted: bool| {
-                let chosen = units.iter().zip(is_slow).filter(|(_, is)| **is == wanted);
-                let (sum, n) = chosen.fold((0.0, 0.0), |(sum, n), (u, _)| {
-                    (sum + value(u) as f64, n + 1.0)
-                });
-                sum / f64::max(n, 1.0)
-            };
-            Means {
-                slow: of(true),
-                fast: of(false),
-            }
-        };
-        Both {
-            units: is_slow.len() as u64,
-            slow: is_slow.iter().filter(|is| **is).count() as u64,
-            own: mean(|u| u.own_ns),
-            time: mean(|u| u.own_ns.saturating_sub(u.interrupted_ns)),
-            iterations: mean(|u| u.iterations),
-            instructions: mean(|u| u.instructions),
-            asleep: mean(|u| u.asleep_ns),
-            interrupted: mean(|u| u.interrupted_ns),
-        }
-    }
-}
-
-/// Time with a processor but not in user code in nanoseconds, and the standard error of the difference: samples are of user code only.
-fn in_kernel(units: &[UnitSum], is_slow: &[bool], all: &Both, period_s: f64) -> (Means, f64) {
-    let period = period_s / NS;
-    let side = |wanted: bool| {
-        let chosen = units.iter().zip(is_slow).filter(|(_, is)| **is == wanted);
-        let (seen, n) = chosen.fold((0, 0), |(seen, n), (u, _)| (seen + u.seen, n + 1));
-        let n = f64::from(n.max(1));
-        (
-            seen as f64 * period / n,
-            (seen.max(1) as f64).sqrt() * period / n,
-        )
-    };
-    let (slow, fast) = (side(true), side(false));
-    let rest = |own: f64, away: f64, user: f64| (own - away - user).max(0.0);
-    let means = Means {
-        slow: rest(all.time.slow, all.asleep.slow, slow.0),
-        fast: rest(all.time.fast, all.asleep.fast, fast.0),
-    };
-    (means, slow.1.hypot(fast.1))
-}
+/// The key of samples without a line.
+const NOWHERE: u32 = u32::MAX;
 
 /// Where the samples of slow units differ from those of fast ones.
 fn in_code(site: &SiteUnits, is_slow: &[bool], period_s: f64, names: Names<'_>) -> Reason {
@@ -400,14 +304,17 @@ fn in_code(site: &SiteUnits, is_slow: &[bool], period_s: f64, names: Names<'_>) 
         return Reason::Unknown;
     }
     let functions = differences(site, &totals, period_s, |s| s.functions.to_vec());
-    let lines = differences(site, &totals, period_s, |s| s.line.0.into_iter().collect());
+    // What isn't known to be in a line may make the difference, too.
+    let lines = differences(site, &totals, period_s, |s| {
+        vec![s.line.0.unwrap_or(NOWHERE)]
+    });
     // Of functions in each other the one that explains the difference and has the least besides.
     let told = |d: &&Tested| d.is_certain && d.explains >= MOST;
     let least = |a: &&Tested, b: &&Tested| a.time.slow_s.total_cmp(&b.time.slow_s);
     let function = functions.iter().filter(told).min_by(least);
     let line = lines
         .iter()
-        .filter(told)
+        .filter(|d| told(d) && d.key != NOWHERE)
         .max_by(|a, b| a.explains.total_cmp(&b.explains));
     let difference = Difference {
         function: function.and_then(|d| names.function(d)),

@@ -85,10 +85,11 @@ static void unit(int i)
             usleep(4000);
             pthread_mutex_unlock(&held);
         }
+        /* More than an allocator keeps. */
         if (is("allocation")) for (int k = 0; k < 60; k++) {
-            size_t size = 1 << 20;
-            char *p = malloc(size);
-            for (size_t at = 0; at < size; at += 4096) ((volatile char *)p)[at] = 1;
+            size_t used = 1 << 20;
+            char *p = malloc(40 * used);
+            for (size_t at = 0; at < used; at += 4096) ((volatile char *)p)[at] = 1;
             free(p);
         }
     }
