@@ -29,6 +29,12 @@ pub fn check_lines(what: &str, reports: &[String]) {
     check_with(&["report", "--schema=lines"], what, reports);
 }
 
+/// As [`check`], of what `diff` prints where a side has samples only.
+#[track_caller]
+pub fn check_shares(what: &str, diffs: &[String]) {
+    check_with(&["diff", "--schema=shares"], what, diffs);
+}
+
 /// `args`: of the command that prints the schema.
 #[track_caller]
 fn check_with(args: &[&str], what: &str, reports: &[String]) {

@@ -35,8 +35,16 @@ const FAILED: u8 = 3;
 Exit status: 0 done, 1 it could not be compared, 2 wrong usage, 3 a --fail-on holds, or is undecided with --undecided fail.")]
 pub(crate) struct Args {
     /// Print the JSON Schema of --format json
-    #[arg(long, exclusive = true)]
-    schema: bool,
+    #[arg(
+        long,
+        value_name = "OF",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "diff",
+        exclusive = true
+    )]
+    schema: Option<SchemaOf>,
     /// The side to compare with
     #[arg(value_name = "A", required_unless_present_any = ["side_a", "schema"], requires = "second")]
     first: Option<PathBuf>,
@@ -127,6 +135,15 @@ impl Printed {
     }
 }
 
+/// What a schema describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SchemaOf {
+    /// Runs with records on both sides
+    Diff,
+    /// Where a side has samples only
+    Shares,
+}
+
 /// What becomes of the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Undecided {
@@ -139,8 +156,12 @@ enum Undecided {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
-    if args.schema {
-        return output::print(&schema::diff()).map(|()| 0);
+    if let Some(of) = args.schema {
+        let schema = match of {
+            SchemaOf::Diff => schema::diff(),
+            SchemaOf::Shares => schema::shares(),
+        };
+        return output::print(&schema).map(|()| 0);
     }
     let gates = gates(&args.fail_on)?;
     let (mut files, printed): (Vec<_>, Vec<_>) =

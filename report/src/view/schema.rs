@@ -4,6 +4,7 @@ use super::json::{
     CallPathWords, LockWords, LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords,
     RunningWords, ScalingWords, TriedWords, UnmatchedWords,
 };
+use super::sampled::shares::SharesJson;
 use super::{diff, growth, history, series};
 use ompfuse_account::model::Report;
 use ompfuse_account::sampled::SampledReport;
@@ -34,6 +35,11 @@ pub fn lines() -> String {
 /// Of `ompfuse diff --format json`.
 pub fn diff() -> String {
     of_type::<diff::Compared<'_>>()
+}
+
+/// Of `ompfuse diff --format json` where a side has samples only.
+pub fn shares() -> String {
+    of_type::<SharesJson<'_>>()
 }
 
 /// Of `ompfuse history --format json`.

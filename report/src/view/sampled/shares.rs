@@ -7,6 +7,7 @@ use super::{Named, named};
 use ompfuse_account::sampled::LEAST;
 use ompfuse_account::sampled::compare::{ShareOf, SharePair, ShareSide, SharesDiff, SharesOf};
 use ompfuse_account::units::{percent, several};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// From this share on it is told what isn't known.
@@ -17,7 +18,7 @@ const MOSTLY: f64 = 0.9;
 const KEPT: usize = 30;
 
 /// What `ompfuse diff --format json` prints where a side has samples only.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SharesJson<'d> {
     /// The comparison.
     #[serde(flatten)]

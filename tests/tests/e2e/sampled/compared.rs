@@ -2,7 +2,7 @@
 
 use super::running::{line, looked_at, start};
 use super::{is_allowed, program, record};
-use ompfuse_tests::command;
+use ompfuse_tests::{command, schema};
 use serde_json::Value;
 use std::path::Path;
 
@@ -10,6 +10,7 @@ fn diff(a: &Path, b: &Path) -> (String, Value) {
     let text = command::ok([Path::new("diff"), a, b]).text();
     let json = [Path::new("diff"), a, b, Path::new("--format=json")];
     let json = command::ok(json).text();
+    schema::check_shares("shares", std::slice::from_ref(&json));
     let words: Vec<&str> = text.split_whitespace().collect();
     let json = serde_json::from_str(&json).expect("JSON was asked for");
     (words.join(" "), json)
