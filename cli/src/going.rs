@@ -7,9 +7,10 @@ use crate::{attached, run_dir, sampling};
 use anyhow::{Context, Result};
 use ompfuse_account::model::sampled::{EndedThread, GoesOn};
 use ompfuse_account::sampled::SampledReport;
-use ompfuse_format::run::RUN_FILE;
+use ompfuse_format::run::{Exit, RUN_FILE, RankState};
 use ompfuse_fuse::Summary;
 use ompfuse_fuse::run::Problem;
+use ompfuse_progress::Progress;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -89,6 +90,18 @@ pub(crate) fn going(path: &Path) -> Result<Option<Going>> {
     }))
 }
 
+/// What is on record of the runs in a folder, with about `memory` bytes; and what goes on of it.
+pub(crate) fn summary(folder: &Path, memory: u64) -> Result<(Summary, Vec<GoesOn>)> {
+    let read = |folder: &Path| load::summary(folder, memory, Progress::default());
+    let Some(going) = going(folder)? else {
+        return Ok((read(folder)?, vec![]));
+    };
+    let mut summary = read(&going.run)?;
+    going.check()?;
+    going.correct(&mut summary);
+    Ok((summary, going.processes.clone()))
+}
+
 fn process(running: &Running, seen: &Result<SampledReport, String>) -> GoesOn {
     let own = sampling::threads(running.pid);
     let threads = seen.iter().flat_map(|report| &report.threads);
@@ -119,13 +132,18 @@ impl Going {
         self.hold.check()
     }
 
-    /// It has the name that the user knows, and nobody has ended its processes.
+    /// It has the name that the user knows, and its processes have no end that could be told.
     pub(crate) fn correct(&self, summary: &mut Summary) {
+        use Problem::{EstimatedClock, Killed, Unfinished};
         let goes_on = |pid: &u32| self.processes.iter().any(|of| of.pid == *pid);
+        let has_rank = |rank: u32| self.processes.iter().any(|of| of.rank == Some(rank));
         for run in &mut summary.runs {
             run.name.clone_from(&self.name);
+            run.exit = run.exit.filter(|exit| *exit != Exit::Unknown);
+            run.ranks
+                .retain(|end| end.state != RankState::GoesOn || !has_rank(end.rank));
             run.health.problems.retain(|problem| match problem {
-                Problem::Killed { pid } | Problem::Unfinished { pid } => !goes_on(pid),
+                Killed { pid } | Unfinished { pid } | EstimatedClock { pid } => !goes_on(pid),
                 _ => true,
             });
         }

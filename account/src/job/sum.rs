@@ -48,7 +48,7 @@ pub(super) fn add(first: &mut Report, other: Report) {
         scaling: _,
         tried: _,
         to_try: _,
-        goes_on: _,
+        goes_on,
         threads,
         duration_s,
         lifetime_s,
@@ -76,6 +76,8 @@ pub(super) fn add(first: &mut Report, other: Report) {
     }
     first.runs.extend(more);
     add_serial(&mut first.serial, &serial);
+    first.goes_on.extend(goes_on);
+    first.goes_on.sort_by_key(|of| (of.rank, of.pid));
     first.sampled = match (first.sampled.take(), sampled) {
         (Some(a), Some(b)) => Some(both_sampled(a, b)),
         (one, other) => one.or(other).and_then(endings_only),

@@ -302,7 +302,13 @@ fn recorded(inputs: &[PathBuf], args: &Args, going: Option<&Going>) -> Result<()
             );
         }
         let bar = progress::whole("reading");
-        let report = load::job::report(input, &ranks, args.memory.bytes(), bar.progress())?;
+        let report = load::job::report(
+            input,
+            &ranks,
+            args.memory.bytes(),
+            &going::summary,
+            bar.progress(),
+        )?;
         drop(bar);
         return print(&report, args, None);
     }

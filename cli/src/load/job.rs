@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use ompfuse_account::Report;
 use ompfuse_account::job::Job;
 use ompfuse_account::model::Note;
+use ompfuse_account::model::sampled::GoesOn;
 use ompfuse_compare::gather::{Measured, RankRows, Ranks};
 use ompfuse_compare::rank_summary::{self, MOST_BYTES, condensed};
 use ompfuse_fuse::Summary;
@@ -21,18 +22,22 @@ use std::path::{Path, PathBuf};
 /// Summaries that are read before they are added: they take memory.
 const AT_ONCE: usize = 64;
 
-/// The report of a job. `name`: what the user calls it. A rank without a summary is read anew, with about `memory` bytes.
+/// Reads the runs in a rank's folder with about so many bytes; and what goes on of it.
+type Anew<'a> = &'a dyn Fn(&Path, u64) -> Result<(Summary, Vec<GoesOn>)>;
+
+/// The report of a job. `name`: what the user calls it. A rank without a summary is read `anew`, with about `memory` bytes.
 pub(crate) fn report(
     name: &Path,
     ranks: &[PathBuf],
     memory: u64,
+    anew: Anew<'_>,
     progress: Progress<'_>,
 ) -> Result<Report> {
     add_up(
         Job::default(),
         name,
         ranks,
-        memory,
+        (memory, anew),
         progress,
         &mut |_, _| Ok(()),
     )
@@ -49,7 +54,7 @@ pub(crate) fn in_detail(
         Job::in_detail(),
         name,
         ranks,
-        memory,
+        (memory, &recorded),
         progress,
         &mut |_, _| Ok(()),
     )?;
@@ -65,9 +70,9 @@ pub(crate) fn measured(name: &Path, ranks: &[PathBuf], progress: Progress<'_>) -
         all.add(called, rank_summary::rows(&left.text)?, &left.report);
         Ok(())
     };
-    let memory = memory::of_rank();
+    let how: (u64, Anew<'_>) = (memory::of_rank(), &recorded);
     let report =
-        add_up(Job::default(), name, ranks, memory, progress, &mut add).with_context(cannot)?;
+        add_up(Job::default(), name, ranks, how, progress, &mut add).with_context(cannot)?;
     damage(&report).for_each(|told| all.add_damage(told));
     let left_out = all.left_out();
     if left_out > 0 {
@@ -105,7 +110,7 @@ fn add_up(
     mut job: Job,
     name: &Path,
     ranks: &[PathBuf],
-    memory: u64,
+    (memory, anew): (u64, Anew<'_>),
     progress: Progress<'_>,
     also: &mut dyn FnMut(&str, &Left) -> Result<()>,
 ) -> Result<Report> {
@@ -113,7 +118,7 @@ fn add_up(
     for some in ranks.chunks(AT_ONCE) {
         let read: Vec<Option<Result<Left>>> = some.par_iter().map(|folder| left(folder)).collect();
         for (folder, left) in some.iter().zip(read) {
-            let left = left.unwrap_or_else(|| read_anew(folder, memory));
+            let left = left.unwrap_or_else(|| read_anew(folder, memory, anew));
             let called = folder.file_name().unwrap_or_default().to_string_lossy();
             match left {
                 Ok(left) => {
@@ -155,12 +160,16 @@ fn read_summary(file: &Path) -> Result<Left> {
     Left::read(text).with_context(cannot)
 }
 
-fn read_anew(folder: &Path, memory: u64) -> Result<Left> {
-    Ok(Left::read(text(&summary(
-        folder,
-        memory,
-        Progress::default(),
-    )?)?)?)
+fn read_anew(folder: &Path, memory: u64, anew: Anew<'_>) -> Result<Left> {
+    let (summary, goes_on) = anew(folder, memory)?;
+    let mut left = Left::read(text(&summary)?)?;
+    left.report.goes_on = goes_on;
+    Ok(left)
+}
+
+/// What is on record of a rank that has ended.
+fn recorded(folder: &Path, memory: u64) -> Result<(Summary, Vec<GoesOn>)> {
+    Ok((summary(folder, memory, Progress::default())?, vec![]))
 }
 
 /// The summary that a rank leaves.

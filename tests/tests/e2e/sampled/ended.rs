@@ -58,7 +58,7 @@ fn who_is_killed_is_told_to_have_hung() {
 }
 
 /// A rank that waits for a message that nobody sends.
-const SILENT: &str = r#"
+pub(super) const SILENT: &str = r#"
 #include <mpi.h>
 #include <unistd.h>
 int main(int argc, char **argv)

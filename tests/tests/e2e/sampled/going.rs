@@ -1,8 +1,10 @@
 //! The report of a run that goes on: of what is on record by now, and what its threads do.
 
+use super::ended::SILENT;
 use super::running::{Going, line};
 use super::{is_allowed, program};
-use ompfuse_tests::{command, schema};
+use crate::ranks;
+use ompfuse_tests::{command, compile, schema};
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -61,8 +63,7 @@ fn a_run_that_goes_on_is_reported_as_far_as_it_is_on_record() {
         assert!(threads.len() <= 2, "{how}: {going:#}");
         assert!(threads[0]["is_main"] == true, "{how}: {going:#}");
         assert!(going["refusal"].is_null(), "{how}: {going:#}");
-        // Nobody has ended it.
-        assert!(!text.contains("did not end"), "{text}");
+        is_of_none_that_ended(&text);
     }
 }
 
@@ -78,4 +79,52 @@ fn has_all(how: &str, text: &str, json: &Value, mark: &str) -> bool {
     let waits = |t: &Value| t["line"] == line(mark) && t["away_s"].as_f64() > Some(0.2);
     let place = format!("running.c:{}", line(mark));
     threads.iter().any(waits) && text.contains(&place)
+}
+
+#[test]
+fn ranks_that_go_on_are_told_with_their_calls() {
+    if !is_allowed() {
+        return;
+    }
+    let (compiler, launcher) = ranks::IMPLEMENTATIONS[0];
+    let Some(program) = compile::compile(SILENT, &format!("{compiler} -O1 -g -fopenmp")) else {
+        return;
+    };
+    let folder = program.folder.path();
+    let line = format!(
+        "timeout -s TERM 90 {launcher} -n 2 \"$OMPFUSE\" record --events none -o job/%r -- {} &
+        for second in $(seq 60); do
+            sleep 1
+            \"$OMPFUSE\" report job > told && \"$OMPFUSE\" report job --format json > told.json || continue
+            tr -s ' \\n' ' ' < told | grep -q 'rank 0, .* MPI_Recv.*rank 1, .* pause' && break
+        done
+        kill $!; wait",
+        program.path.display()
+    );
+    ranks::run(folder, &line);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("it is written");
+    let (text, json) = (read("told"), read("told.json"));
+    schema::check("ranks", std::slice::from_ref(&json));
+    let told = "It goes on: rank 0, rank 1 are still being recorded.";
+    assert!(text.starts_with(told), "{text}");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    for mark in ["MPI_Recv(", "pause();"] {
+        let at = SILENT.lines().position(|line| line.contains(mark));
+        let place = format!(":{}", at.expect("the mark is there") + 1);
+        assert!(text.contains(&place), "{mark}: {text}");
+    }
+    is_of_none_that_ended(&text);
+}
+
+/// Nobody has ended it.
+fn is_of_none_that_ended(text: &str) {
+    for word in [
+        "did not end",
+        "was killed",
+        "was not waited for",
+        "at its end",
+    ] {
+        assert!(!text.contains(word), "{word}: {text}");
+    }
 }
