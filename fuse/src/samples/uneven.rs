@@ -169,8 +169,13 @@ pub(super) fn uneven(site: &SiteUnits, period_s: f64, names: Names<'_>) -> Optio
     if !is_uneven(all.time) {
         let by_length = slowest(units, |u| u.own_ns);
         let all = Both::of(units, &by_length);
-        let reason = Reason::Interrupted(all.interrupted.seconds());
-        return is_uneven(all.own).then(|| found(all.own, &all, reason, vec![]));
+        let Both {
+            own, interrupted, ..
+        } = all;
+        // They may be the slowest because they were looked at.
+        let is_it = interrupted.slow - interrupted.fast >= MOST * (own.slow - own.fast);
+        let reason = Reason::Interrupted(interrupted.seconds());
+        return (is_uneven(own) && is_it).then(|| found(own, &all, reason, vec![]));
     }
     let excess = all.time.slow - all.time.fast;
     let explains = |of: Means| of.slow - of.fast >= MOST * excess;

@@ -60,6 +60,7 @@ static void unit(int i)
 {
     int slow = i % 12 == 5;
     if (is("null")) kept = base(6 * BASE);
+    else if (is("short")) kept = base(BASE); /* only a sample makes it longer */
     else if (is("trips")) kept = base(slow ? 15 * BASE : BASE);
     else if (is("branch")) {
         double x = 1;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// What is right for each argument: the reason's kind, and a word that names the code. Of what is done in the kernel, the code that
 /// asks for it is right, too: how much of a system call is in user code depends on the machine.
-const REASONS: [(&str, &str, &str); 12] = [
+const REASONS: [(&str, &str, &str); 13] = [
     ("trips", "alike", ""),
     ("branch", "code", "slow.c"),
     ("function", "code", "refine"),
@@ -21,6 +21,7 @@ const REASONS: [(&str, &str, &str); 12] = [
     ("lock", "asleep", ""),
     ("allocation", "kernel", "slow.c"),
     ("null", "interrupted", ""),
+    ("short", "interrupted", ""),
 ];
 
 /// Where units had stopped: the system call, and the line's text.
