@@ -85,6 +85,11 @@ pub(crate) fn program_of(pid: u32) -> Result<PathBuf> {
     let exe = match std::fs::read_link(format!("/proc/{pid}/exe")) {
         Ok(exe) => exe,
         Err(e) if e.kind() == ErrorKind::NotFound => bail!("there is no process {pid}"),
+        Err(e) if e.kind() == ErrorKind::PermissionDenied && is_root() => {
+            bail!(
+                "process {pid} may not be looked at: the kernel refuses it to this command (CAP_SYS_PTRACE)"
+            )
+        }
         Err(e) if e.kind() == ErrorKind::PermissionDenied => {
             bail!("process {pid} is another user's; that user and root may look at it")
         }
@@ -224,6 +229,10 @@ fn names_of(programs: &[PathBuf]) -> String {
     names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Whether an error says that a program can't be patched, and could be looked at.
 fn is_meant(error: &anyhow::Error, args: &RecordingArgs) -> bool {
     let by_scan = |e: &ScanError| {
@@ -234,11 +243,10 @@ fn is_meant(error: &anyhow::Error, args: &RecordingArgs) -> bool {
         )
     };
     // Of a program with other privileges the kernel lets only root take samples.
-    let is_root = rustix::process::geteuid().is_root();
     let is_unpatchable = error.chain().any(|e| {
         e.is::<VerifyError>()
             || e.is::<OtherLibrary>()
-            || e.is::<Privileged>() && is_root
+            || e.is::<Privileged>() && is_root()
             || e.downcast_ref::<ScanError>().is_some_and(by_scan)
     });
     is_unpatchable && args.is_plain() && may_sample(args).is_ok()
