@@ -167,6 +167,10 @@ async function checks() {
     await accessible(page, `history, ${scheme}`);
     await done();
   }
+  ({ page, close: done } = await open('unsteady.html'));
+  assert.equal(await page.$$eval('#overview svg path.dot', list => list.length), 3, 'counts have their points');
+  assert.ok(!/Curves/.test(await page.innerText('body')), 'no heading of nothing');
+  await done();
   for (const name of pages) {
     const hash = ['series.html', 'history.html'].includes(name) ? '' : `#region=${first(name)}`;
     ({ page, close: done } = await open(name, { width: 390, hash }));

@@ -54,7 +54,7 @@ fn run<S: AsRef<OsStr>>(folder: &tempfile::TempDir, args: &[S]) -> Output {
     process::run(ompfuse.args(args).current_dir(folder.path()))
 }
 
-fn unpacked(file: &Path) -> Value {
+pub(crate) fn unpacked(file: &Path) -> Value {
     let bytes = std::fs::read(file).expect("it was written");
     let mut text = String::new();
     flate2::read::GzDecoder::new(&bytes[..])
@@ -63,7 +63,7 @@ fn unpacked(file: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn packed(file: &Path, value: &Value) {
+pub(crate) fn packed(file: &Path, value: &Value) {
     let file = std::fs::File::create(file).expect("the folder is ours");
     let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
     packed

@@ -1,8 +1,9 @@
 //! The report as a page: what a browser makes of it. The browser's part is `tests/page/check.mjs`.
 
+use crate::history::{packed, unpacked};
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::{command, compile, has, repository, table, target};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -65,6 +66,26 @@ fn hostile(report: &mut Value) {
     for event in report["events"].as_array_mut().expect("events") {
         event["reason"] = HOSTILE.into();
         event["run"] = Value::Null;
+    }
+}
+
+/// Pages of three commits: on a steady machine, and on one whose speed changed, so that there are no curves of times.
+fn histories(folder: &Path) {
+    for (name, most_s) in [("history", 1e-3), ("unsteady", 2e-3)] {
+        fs::create_dir(folder.join(name)).expect("the folder is ours");
+        for n in 1..=3 {
+            let file = format!("{name}/{n}.json.gz");
+            let (commit, date) = (n.to_string().repeat(40), format!("2026-11-0{n}T00:00:00Z"));
+            let of = ["--commit", &commit, "--date", &date, "-o", &file];
+            run(folder, &[&["baseline", "out"], &of[..]].concat());
+            let mut baseline = unpacked(&folder.join(&file));
+            baseline["origin"]["pace"] = json!({ "least_s": 1e-3, "most_s": most_s });
+            packed(&folder.join(&file), &baseline);
+        }
+        run(
+            folder,
+            &["history", name, "--html", &format!("{name}.html")],
+        );
     }
 }
 
@@ -133,17 +154,7 @@ fn a_browser_shows_the_report() {
     );
     let second = folder.join("series/threads-2");
     let second = second.to_string_lossy();
-    fs::create_dir(folder.join("history")).expect("the folder is ours");
-    for n in 1..=3 {
-        let (file, date) = (
-            format!("history/{n}.json.gz"),
-            format!("2026-11-0{n}T00:00:00Z"),
-        );
-        let commit = n.to_string().repeat(40);
-        let of = ["--commit", &commit, "--date", &date, "-o", &file];
-        run(folder, &[&["baseline", "out"], &of[..]].concat());
-    }
-    run(folder, &["history", "history", "--html", "history.html"]);
+    histories(folder);
     let redact = ["--redact", "--html", "redacted-diff.html"];
     run(folder, &[&["diff", &first, &second], &redact[..]].concat());
     let page = fs::read_to_string(folder.join("redacted-diff.html")).expect("a page");

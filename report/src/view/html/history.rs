@@ -25,7 +25,7 @@ pub fn render(history: &History) -> String {
     let sections = [
         ("overview", "Overview", Some(overview(history, &name))),
         ("changes", "Changes", changes(history)),
-        ("curves", "Curves", Some(curves(history))),
+        ("curves", "Curves", curves(history)),
         ("terms", "Terms", Some(terms())),
     ];
     let title = format!("{name} over its commits – ompfuse");
@@ -117,20 +117,37 @@ fn worse(change: &ChangePoint) -> Option<&'static str> {
     change.is_worse.map(|w| if w { "worse" } else { "better" })
 }
 
-fn curves(history: &History) -> Markup {
-    let left = history.series.len().saturating_sub(SERIES);
-    html! {
-        h2 { "Curves" }
-        p.sub { "A point is a commit, a bar its level; a dashed line is a commit that changed it." }
-        @for (n, series) in history.series.iter().take(SERIES).enumerate() {
-            @let shown = series.headline().filter(|_| n == 0); // above
-            h3 { (said::series_of(series)) }
-            (group("Program", series, &|c| { c.region.is_none() && !c.quantity.is_efficiency() && Some(c) != shown }))
-            (group("Efficiencies", series, &|c| c.quantity.is_efficiency()))
-            (group("Regions", series, &is_shown_of_region))
+/// `None`: there is none but the one at the top.
+fn curves(history: &History) -> Option<Markup> {
+    let all = history.series.iter().enumerate();
+    let drawn: Vec<Markup> = all.filter_map(|(n, s)| curves_of(s, n == 0)).collect();
+    let left = drawn.len().saturating_sub(SERIES);
+    (!drawn.is_empty()).then(|| {
+        html! {
+            h2 { "Curves" }
+            p.sub { "A point is a commit, a bar its level; a dashed line is a commit that changed it." }
+            @for series in drawn.iter().take(SERIES) { (series) }
+            @if left > 0 { p.note { (left) " more series are in the JSON." } }
         }
-        @if left > 0 { p.note { (left) " more series are in the JSON." } }
-    }
+    })
+}
+
+/// `is_first`: its most important curve is at the top of the page.
+fn curves_of(series: &Series, is_first: bool) -> Option<Markup> {
+    let shown = series.headline().filter(|_| is_first);
+    let of_program =
+        |c: &Curve| c.region.is_none() && !c.quantity.is_efficiency() && Some(c) != shown;
+    let groups = [
+        group("Program", series, &of_program),
+        group("Efficiencies", series, &|c| c.quantity.is_efficiency()),
+        group("Regions", series, &is_shown_of_region),
+    ];
+    groups.iter().any(Option::is_some).then(|| {
+        html! {
+            h3 { (said::series_of(series)) }
+            @for group in groups.iter().flatten() { (group) }
+        }
+    })
 }
 
 /// Counts of a region are drawn if they changed.
@@ -139,12 +156,12 @@ fn is_shown_of_region(curve: &Curve) -> bool {
     curve.region.is_some() && (!is_count || !curve.changes.is_empty())
 }
 
-fn group(name: &str, series: &Series, is_in: &dyn Fn(&Curve) -> bool) -> Markup {
+fn group(name: &str, series: &Series, is_in: &dyn Fn(&Curve) -> bool) -> Option<Markup> {
     let mut there: Vec<&Curve> = series.curves.iter().filter(|c| is_in(c)).collect();
     // What changed is seen first.
     there.sort_by_key(|c| c.changes.is_empty());
-    html! {
-        @if !there.is_empty() {
+    (!there.is_empty()).then(|| {
+        html! {
             h4 { (name) }
             div.curves { @for curve in &there {
                 figure {
@@ -156,7 +173,7 @@ fn group(name: &str, series: &Series, is_in: &dyn Fn(&Curve) -> bool) -> Markup 
                 }
             } }
         }
-    }
+    })
 }
 
 fn terms() -> Markup {
