@@ -95,6 +95,8 @@ pub(crate) fn losses(
     let available_s = account.available_ns as f64 * NS;
     let mut losses = joined_unknown(found.losses);
     for loss in &mut losses {
+        // What was measured are nanoseconds: sums in another order are the same.
+        loss.seconds = (loss.seconds * 1e9).round() / 1e9;
         loss.share = loss.seconds / available_s;
     }
     losses.retain(|l| l.share >= LEAST_SHARE);
@@ -173,16 +175,30 @@ impl OfRegion<'_> {
         self.executions.map_or(0.0, |e| e.wall_s)
     }
 
-    /// Parts with one of these names, by place: seconds and number.
-    fn by_site(&self, is: impl Fn(&str) -> bool) -> BTreeMap<Option<u32>, (f64, u64)> {
-        let mut sums: BTreeMap<Option<u32>, (f64, u64)> = BTreeMap::new();
-        for part in self.parts.iter().filter(|p| is(&p.what)) {
-            let sum = sums.entry(part.site).or_default();
-            sum.0 += part.seconds;
-            sum.1 += part.count;
-        }
-        sums
+    /// Parts with one of these names, by place.
+    fn by_site(&self, is: impl Fn(&str) -> bool) -> Sums {
+        let these = self.parts.iter().filter(|p| is(&p.what));
+        sums(these.map(|part| (part.site, part)))
     }
+}
+
+/// Seconds and number by place. They are in the order of the account's parts, as sites' numbers are those of the order in which records
+/// were read.
+type Sums = Vec<(Option<u32>, (f64, u64))>;
+
+fn sums<'a>(parts: impl Iterator<Item = (Option<u32>, &'a Part)>) -> Sums {
+    let mut sums = Sums::new();
+    for (site, part) in parts {
+        let known = sums.iter().position(|(known, _)| *known == site);
+        let at = known.unwrap_or(sums.len());
+        if known.is_none() {
+            sums.push((site, (0.0, 0)));
+        }
+        let (_, sum) = &mut sums[at];
+        sum.0 += part.seconds;
+        sum.1 += part.count;
+    }
+    sums
 }
 
 /// Losses on the way.

@@ -62,6 +62,9 @@ pub struct SampledProcess {
     pub pids: Vec<u32>,
     /// For how long it was looked at, in seconds.
     pub seconds: f64,
+    /// They are another user's, or see other files (a container): the sources that their files name are not opened.
+    #[serde(default)]
+    pub is_foreign: bool,
 }
 
 /// What a thread did while it was looked at. Times are in seconds; those with a processor are estimates, as samples are.
@@ -184,6 +187,7 @@ impl SampledReport {
             process: header.attached_to.as_ref().map(|pids| SampledProcess {
                 pids: pids.clone(),
                 seconds: header.duration_s,
+                is_foreign: header.is_foreign,
             }),
             threads: threads(lines, &places.sites, period_ns),
             pools,

@@ -9,7 +9,7 @@ use crate::privileges::Privileged;
 use crate::recording::{self, Recording, RecordingArgs};
 use crate::run_dir::{self, About, Program};
 use crate::sampling::places::{self, Names};
-use crate::sampling::{self, Rate, Sampler};
+use crate::sampling::{self, Files, Rate, Sampler};
 use crate::{lines, load, output, processors};
 use anyhow::{Context, Result, bail};
 use ompfuse_account::sampled::SampledReport;
@@ -80,7 +80,7 @@ fn may_sample(args: &RecordingArgs) -> Result<Rate> {
 /// The program of a process that may be looked at.
 ///
 /// # Errors
-/// If there is none, if it is another user's, or if it sees other files.
+/// If there is none, or if it is another user's.
 pub(crate) fn program_of(pid: u32) -> Result<PathBuf> {
     let exe = match std::fs::read_link(format!("/proc/{pid}/exe")) {
         Ok(exe) => exe,
@@ -95,10 +95,6 @@ pub(crate) fn program_of(pid: u32) -> Result<PathBuf> {
         }
         Err(e) => return Err(e).with_context(|| format!("process {pid} tells nothing")),
     };
-    let mounts = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/mnt")).ok();
-    if mounts(&pid.to_string()).is_some_and(|its| mounts("self") != Some(its)) {
-        bail!("process {pid} sees other files (a container); look at it from inside of that");
-    }
     Ok(exe)
 }
 
@@ -107,6 +103,7 @@ fn look(pids: &[u32], args: &RecordingArgs) -> Result<PathBuf> {
     let cannot = "cannot look at it";
     let programs = pids.iter().map(|&pid| program_of(pid));
     let programs: Vec<PathBuf> = programs.collect::<Result<_>>()?;
+    let files = Files::of(pids)?;
     let rate = args.sampling().per_second();
     let rate = rate.context("it needs samples, which --sampling off excludes");
     let rate = rate.context(cannot)?;
@@ -117,7 +114,7 @@ fn look(pids: &[u32], args: &RecordingArgs) -> Result<PathBuf> {
     let (folder, is_new) = args.output_folder()?;
     let run = run_dir::make_run(&folder)?;
     let samplers = pids.iter().map(|&pid| {
-        let sampler = Sampler::of_running(rate, &run, pid);
+        let sampler = Sampler::of_running(rate, &run, pid, &files);
         sampler.with_context(|| format!("cannot look at process {pid}"))
     });
     let samplers = samplers
@@ -150,8 +147,12 @@ fn look(pids: &[u32], args: &RecordingArgs) -> Result<PathBuf> {
     };
     let sampling = samplers.into_iter().map(Sampler::end);
     let sampling = sampling.reduce(Sampling::and);
-    let about = (pids, &programs[..]);
-    end(&run, &program, sampling, about, &ended, args.debug())?;
+    let of = Of {
+        pids,
+        programs: &programs,
+        files,
+    };
+    end(&run, &program, sampling, of, &ended, args.debug())?;
     Ok(run)
 }
 
@@ -167,6 +168,7 @@ pub(crate) fn now(
 ) -> Result<SampledReport> {
     let programs = pids.iter().map(|&pid| program_of(pid));
     let programs: Vec<PathBuf> = programs.collect::<Result<_>>()?;
+    let files = Files::of(pids)?;
     let folder = TempDir::with_prefix("ompfuse-")?;
     let folder = folder.path();
     let mut sampling = None;
@@ -182,7 +184,7 @@ pub(crate) fn now(
         let rate = Rate::default().per_second().unwrap_or_default();
         let looked = pids
             .iter()
-            .map(|&pid| Sampler::of_running(rate, folder, pid));
+            .map(|&pid| Sampler::of_running(rate, folder, pid, &files));
         let looked: Vec<Sampler> = looked.collect::<Result<_>>()?;
         let are_there = || pids.iter().any(|&pid| is_there(pid));
         while begun.elapsed() < length && hold.pending().is_none() && are_there() {
@@ -198,14 +200,12 @@ pub(crate) fn now(
     };
     let ended = ended(launch::now(), begun);
     let debug = DebugArgs::default();
-    end(
-        folder,
-        &program,
-        sampling,
-        (pids, &programs),
-        &ended,
-        &debug,
-    )?;
+    let of = Of {
+        pids,
+        programs: &programs,
+        files,
+    };
+    end(folder, &program, sampling, of, &ended, &debug)?;
     lines::sampled(folder, None, Progress::default())
 }
 
@@ -277,15 +277,22 @@ fn run(args: &RecordingArgs, stdout: &Stdout) -> Result<(PathBuf, u8)> {
         modules: vec![],
     };
     let exe = file.canonicalize().unwrap_or(file);
-    end(
-        &run,
-        &program,
-        sampler.map(Sampler::end),
-        (&[], &[exe]),
-        &ended,
-        args.debug(),
-    )?;
+    let of = Of {
+        pids: &[],
+        programs: &[exe],
+        files: Files::default(),
+    };
+    let sampling = sampler.map(Sampler::end);
+    end(&run, &program, sampling, of, &ended, args.debug())?;
     Ok((run, launch::status_of(ended.exit)))
+}
+
+/// What was looked at.
+struct Of<'a> {
+    /// Empty: a program that was started.
+    pids: &'a [u32],
+    programs: &'a [PathBuf],
+    files: Files,
 }
 
 /// Writes what was found.
@@ -293,17 +300,19 @@ fn end(
     run: &Path,
     program: &Program<'_>,
     sampling: Option<Sampling>,
-    (pids, programs): (&[u32], &[PathBuf]),
+    of: Of<'_>,
     ended: &Ended,
     debug: &DebugArgs,
 ) -> Result<()> {
     let about = About {
         sampling,
-        attached_to: Some(pids.to_vec()),
+        attached_to: Some(of.pids.to_vec()),
+        is_foreign: of.files.is_foreign(),
         ..About::default()
     };
     run_dir::write_header(run, program, &about, Some(ended))?;
-    let programs = programs
+    let programs = of
+        .programs
         .iter()
         .map(|exe| exe.to_string_lossy().into_owned());
     let programs: Vec<String> = programs.collect();
@@ -311,6 +320,7 @@ fn end(
         modules: &[],
         debug,
         programs: &programs,
+        files: &of.files,
     };
     if let Err(error) = places::name(run, names) {
         let error = crate::one_line(&error);

@@ -75,13 +75,23 @@ impl DebugArgs {
 
     /// Finds the debug information of a file that has none itself, and what it has in common with others.
     pub(crate) fn find(&self, path: &Path, bytes: &[u8]) -> Found {
-        let own = links(bytes);
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        self.find_of(&path, bytes)
+    }
+
+    /// The same of a file that may be anybody's: by build id only, so that it names no other file.
+    pub(crate) fn find_by_id(&self, bytes: &[u8]) -> Found {
+        self.find_of(Path::new(""), bytes)
+    }
+
+    /// `path`: empty if nothing is looked for by name.
+    fn find_of(&self, path: &Path, bytes: &[u8]) -> Found {
+        let own = links(bytes);
         let places = Places::new(self);
         let mut found = Found::default();
-        let mut with_lines = (path.clone(), own.supplementary.clone());
+        let mut with_lines = (path.to_owned(), own.supplementary.clone());
         if !own.has_lines {
-            let separate = places.separate(&path, &own);
+            let separate = places.separate(path, &own);
             with_lines.1 = None;
             if let Some((at, input)) = separate {
                 with_lines = (at, links(&input).supplementary);

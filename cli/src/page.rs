@@ -76,7 +76,8 @@ impl PageArgs {
         };
         let begun = load::begun_at(run);
         let lines = report.regions.iter().flat_map(|region| &region.lines);
-        let mut sources = match self.lacks(Redacted::Sources) {
+        let is_foreign = report.process.as_ref().is_some_and(|p| p.is_foreign);
+        let mut sources = match self.lacks(Redacted::Sources) || is_foreign {
             true => Sources::new(),
             false => files(lines.filter_map(|line| line.file.as_ref()), begun),
         };

@@ -139,6 +139,8 @@ pub(crate) struct About {
     pub(crate) threads: Option<u32>,
     /// The processes, if they ran already; empty: it was started, and there are no records.
     pub(crate) attached_to: Option<Vec<u32>>,
+    /// What their files name is not to be opened.
+    pub(crate) is_foreign: bool,
 }
 
 /// Writes `run.json`, or, as long as the program has not ended, `begun.json`.
@@ -184,6 +186,7 @@ pub(crate) fn write_header(
         fixed_addresses: ended.is_some_and(|e| e.is_steady),
         sampling: about.sampling.clone(),
         attached_to: about.attached_to.clone(),
+        is_foreign: about.is_foreign,
         modules: program.modules.clone(),
         unpatched: about.unpatched.clone(),
     };

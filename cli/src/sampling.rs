@@ -8,6 +8,7 @@
 mod collector;
 mod constructs;
 mod events;
+mod files;
 mod jit;
 mod maps;
 pub(crate) mod places;
@@ -20,6 +21,7 @@ mod watch;
 
 pub(crate) use collector::Limit;
 pub(crate) use events::{refusal, refusal_of, threads};
+pub(crate) use files::Files;
 pub(crate) use rate::Rate;
 pub(crate) use stage::{Program, Waiting, execute, is_stage};
 
@@ -65,9 +67,9 @@ impl Sampler {
     ///
     /// # Errors
     /// If the kernel doesn't allow it, or it has ended.
-    pub(crate) fn of_running(rate: u32, run: &Path, pid: u32) -> Result<Sampler> {
+    pub(crate) fn of_running(rate: u32, run: &Path, pid: u32, files: &Files) -> Result<Sampler> {
         let limit = Limit::default();
-        let collector = Collector::of_running(pid, rate, run, &limit)?;
+        let collector = Collector::of_running(pid, (rate, files), run, &limit)?;
         Ok(Sampler {
             rate,
             run: run.to_owned(),

@@ -313,6 +313,7 @@ impl FakeRun {
                 ended_at_bytes: None,
                 sampling: None,
                 attached_to: None,
+                is_foreign: false,
                 modules: vec![module],
                 fixed_addresses: false,
                 unpatched: vec![],

@@ -155,7 +155,10 @@ impl Mutex {
             return None;
         }
         let waits = of.by_site(is_exclusion);
-        let wait = |site: u32| waits.get(&Some(site)).map_or(0.0, |w| w.0);
+        let wait = |site: u32| {
+            let of_site = waits.iter().find(|(at, _)| *at == Some(site));
+            of_site.map_or(0.0, |(_, (seconds, _))| *seconds)
+        };
         let sites = self.sites.iter().map(|s| s.0);
         let most = sites.max_by(|a, b| wait(*a).total_cmp(&wait(*b)))?;
         (most != holder && wait(most) > wait(holder)).then_some(most)

@@ -11,8 +11,8 @@ const FETCHING: &str = Construct::Dispatch.name();
 
 /// Adds a region's.
 pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    let starting: f64 = (of.by_site(|what| FORKING.contains(&what)).values())
-        .map(|s| s.0)
+    let starting: f64 = (of.by_site(|what| FORKING.contains(&what)).iter())
+        .map(|(_, s)| s.0)
         .sum();
     let forking = starting + late(found, of, starting);
     let lacking = Lacking::of(forking, &mut found.queues.around);

@@ -1,6 +1,6 @@
 //! Waiting: at barriers and ends of regions, and for tasks.
 
-use super::{Found, OfRegion, exclusion, sums, tasks, units};
+use super::{Found, OfRegion, Part, exclusion, sums, tasks, units};
 use crate::model::{Cause, LossKind, State};
 use ompfuse_format::Construct;
 use ompfuse_fuse::span::{LoopAnalysis, RegionAnalysis, WaitedFor};
@@ -23,16 +23,12 @@ fn ends(found: &mut Found<'_>, of: &OfRegion<'_>) {
             && !FOR_TASKS.contains(&what)
             && !exclusion::is_exclusion(what)
     };
-    let mut by_site: BTreeMap<Option<u32>, (f64, u64)> = BTreeMap::new();
     let parts = of.parts.iter().filter(|p| p.state != State::Management);
-    for part in parts.filter(|p| is_end(&p.what)) {
-        let barrier = part.site.filter(|_| part.what != "region-end");
-        let sum = by_site.entry(barrier).or_default();
-        sum.0 += part.seconds;
-        sum.1 += part.count;
-    }
+    let parts = parts.filter(|p| is_end(&p.what));
+    let barrier = |part: &Part| part.site.filter(|_| part.what != "region-end");
+    let by_site = sums(parts.map(|part| (barrier(part), part)));
     let flush = of.by_site(|what| what == Construct::Flush.name());
-    let flush: f64 = flush.values().map(|s| s.0).sum();
+    let flush: f64 = flush.iter().map(|(_, s)| s.0).sum();
     found.add(LossKind::Runtime, of.region, flush, Cause::Unknown);
     for (barrier, (seconds, count)) in by_site {
         let id = barrier.map(|site| found.id(site));

@@ -1,6 +1,7 @@
 //! What can be told of a process that runs already.
 
 use super::{Check, Diagnosis, State};
+use crate::sampling::Files;
 use crate::sampling::places::is_runtime;
 use crate::{attached, processors, sampling};
 use ompfuse_account::units::several;
@@ -86,10 +87,16 @@ fn files(pid: u32) -> Check {
         all => all.join(", "),
     };
     let found = format!("{} with code; {runtime}", paths.len());
+    let files = match Files::of(&[pid]) {
+        Ok(files) => files,
+        Err(error) => return Check::new(name, State::Missing, crate::one_line(&error)).needed(),
+    };
     match paths.iter().find(|path| path.ends_with(" (deleted)")) {
         Some(gone) => Check::new(name, State::Limited, format!("{found}; {gone}"))
             .means("code of a file that was replaced or removed since has no names")
             .helps("start the program again"),
+        None if files.is_foreign() => Check::new(name, State::Ok, found)
+            .means("they are another user's or a container's: debug information is found by build id only, sources aren't read"),
         None => Check::new(name, State::Ok, found),
     }
 }

@@ -20,7 +20,7 @@ use crate::program::{self, Prepared};
 use crate::run_dir::{self, About, NUM_THREADS, Processes, Program};
 use crate::running::{Reload, held};
 use crate::sampling::places::{self, Names};
-use crate::sampling::{Rate, Sampler};
+use crate::sampling::{Files, Rate, Sampler};
 use crate::simulate::{Simulated, Simulator};
 use anyhow::Result;
 use ompfuse_account::job::worse;
@@ -203,6 +203,7 @@ impl Recorder<'_> {
                     modules: &self.program.modules,
                     debug: self.debug,
                     programs: programs.as_slice(),
+                    files: &Files::default(),
                 },
             )
         {

@@ -1,6 +1,7 @@
 //! The thread that empties the rings into a file.
 
 use super::events::{Rings, threads};
+use super::files::Files;
 use super::has_tsc;
 use super::maps;
 use super::records::{self, Looked, Met};
@@ -57,8 +58,14 @@ impl Collector {
     }
 
     /// Looks at a process that runs already.
-    pub(super) fn of_running(pid: u32, rate: u32, run: &Path, limit: &Limit) -> Result<Collector> {
+    pub(super) fn of_running(
+        pid: u32,
+        (rate, files): (u32, &Files),
+        run: &Path,
+        limit: &Limit,
+    ) -> Result<Collector> {
         let mut work = Work::new(Rings::of_running(pid, rate)?, header(pid, rate), run)?;
+        work.stacks = Stacks::new(files.clone());
         let mapped =
             std::fs::read(format!("/proc/{pid}/maps")).context("its memory isn't known")?;
         for mapping in maps::code(&mapped, pid, work.begun_ns) {

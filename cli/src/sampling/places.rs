@@ -2,6 +2,7 @@
 //! need no program or library.
 
 use super::constructs::Constructs;
+use super::files::Files;
 use super::jit;
 use crate::atomic;
 use crate::debug::DebugArgs;
@@ -31,6 +32,7 @@ pub(crate) struct Names<'a> {
     pub(crate) debug: &'a DebugArgs,
     /// The programs' files, where there are no records: stacks tell constructs.
     pub(crate) programs: &'a [String],
+    pub(crate) files: &'a Files,
 }
 
 /// Whether a file is a library with an OpenMP runtime, by its name.
@@ -88,16 +90,19 @@ fn of_file(path: &str, offsets: &BTreeSet<u64>, names: Names<'_>, to: &mut Sampl
     let all: Vec<u64> = offsets.iter().copied().collect();
     // What can't be read has no names, nor has what isn't looked into.
     let bytes = match code {
-        Code::User => input::map(Path::new(path)).ok(),
+        Code::User => names.files.open(path),
         // Its own functions say what it was called for.
-        Code::Runtime if !names.programs.is_empty() => input::map(Path::new(path)).ok(),
+        Code::Runtime if !names.programs.is_empty() => names.files.open(path),
         Code::Runtime | Code::Recording => None,
     };
     let Some(bytes) = bytes else {
         return add(to, vec![unnamed; all.len()], BTreeMap::new());
     };
     let original = module.map_or(path, |m| &m.binary.path);
-    let separate = names.debug.find(Path::new(original), &bytes);
+    let separate = match names.files.is_foreign() {
+        true => names.debug.find_by_id(&bytes),
+        false => names.debug.find(Path::new(original), &bytes),
+    };
     let places = addresses::places(&bytes, separate.files(), &all);
     // Of a run with records only its patched files have constructs.
     let may_have = !names.programs.is_empty() && (names.modules.is_empty() || module.is_some());

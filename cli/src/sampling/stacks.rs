@@ -4,30 +4,44 @@
 //! of a file doesn't tell ends a stack, which is told as not whole then: nothing is guessed. (Crate `framehop` goes on by frame
 //! pointers there, and doesn't say so.)
 
+use super::files::Files;
 use super::records::{Frame, Looked};
-use crate::input::{self, Input};
+use crate::input::Input;
 use ompfuse_format::samples::{MAX_FRAMES, Sample, SampleRecord};
 use ompfuse_fuse::samples::Memory;
 use ompfuse_rewriter::callers::{Base, CallerRule, CallerRules, Kept};
 use std::collections::HashMap;
-use std::path::Path;
+use std::sync::Arc;
 
 /// What is known of the code of all processes.
 #[derive(Default)]
 pub(super) struct Stacks {
     memory: Memory,
+    files: Files,
     /// Files with machine code that a stack was in, with their rules if they have some, as the memory numbers them; `None`: they can't be
     /// read.
-    objects: HashMap<u32, Option<(Input, Option<CallerRules>)>>,
+    objects: HashMap<u32, Option<Object>>,
     /// By file and place in it.
     rules: HashMap<(u32, u64), Option<CallerRule>>,
 }
 
+type Object = (Arc<Input>, Option<CallerRules>);
+
 impl Stacks {
+    pub(super) fn new(files: Files) -> Stacks {
+        Stacks {
+            files,
+            ..Stacks::default()
+        }
+    }
+
     /// Takes in what a record says of a process's code.
     pub(super) fn note(&mut self, record: &SampleRecord<'_>) {
         match record {
-            SampleRecord::Mapping(mapping) => self.memory.map(mapping),
+            SampleRecord::Mapping(mapping) => {
+                self.files.note(mapping);
+                self.memory.map(mapping);
+            }
             SampleRecord::Fork { pid, parent, .. } => self.memory.fork(*pid, *parent),
             SampleRecord::Exec { pid, .. } => self.memory.clear(*pid),
             _ => {}
@@ -93,10 +107,14 @@ impl Stacks {
         found
     }
 
-    fn object(&mut self, object: u32) -> &mut Option<(Input, Option<CallerRules>)> {
+    fn object(&mut self, object: u32) -> &mut Option<Object> {
         let path = self.memory.objects().get(object as usize);
         let known = self.objects.entry(object);
-        known.or_insert_with(|| open(path?))
+        known.or_insert_with(|| {
+            let input = self.files.open(path?)?;
+            let rules = CallerRules::read(&input);
+            Some((input, rules))
+        })
     }
 
     /// Whether code of a file has no rule (as in musl's C library), and what is on top of the stack follows a call: functions that call
@@ -131,12 +149,6 @@ fn ends_with_call(code: &[u8]) -> bool {
         _ => false,
     };
     matches!(ends(5), Some([0xe8, ..])) || (2..=7).any(is_indirect)
-}
-
-fn open(path: &str) -> Option<(Input, Option<CallerRules>)> {
-    let input = input::map(Path::new(path)).ok()?;
-    let rules = CallerRules::read(&input);
-    Some((input, rules))
 }
 
 /// The return address, the stack pointer behind it, and the caller's frame pointer. `None`: they aren't known.

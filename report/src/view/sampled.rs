@@ -87,7 +87,7 @@ fn head(report: &SampledReport, options: TextOptions) -> String {
         ));
     }
     facts.extend(closed.as_ref().map(closed_at));
-    facts.extend(importing(regions));
+    facts.extend(importing(regions, *period_ns));
     let work = regions.iter().map(|r| r.work).sum();
     facts.extend(pools.iter().map(|p| pool(p, work)));
     for fact in facts {
@@ -97,16 +97,18 @@ fn head(report: &SampledReport, options: TextOptions) -> String {
 }
 
 /// How much of the work outside of constructs imports Python's modules.
-fn importing(regions: &[SampledRegion]) -> Option<String> {
+fn importing(regions: &[SampledRegion], period_ns: u64) -> Option<String> {
     let mut outside = regions.iter();
     let outside = outside.find(|r| r.construct.is_none() && !r.is_unknown)?;
     let mut functions = outside.functions.iter();
     let import = functions.find(|f| f.function.as_deref() == Some(IMPORT))?;
     let share = import.total as f64 / outside.work.max(1) as f64;
+    let time = |samples: u64| seconds((samples * period_ns) as f64 * 1e-9);
     (share >= MUCH).then(|| {
         format!(
-            "at least {} of the work outside of constructs imports Python modules",
-            percent(share)
+            "importing Python modules: at least {} of the {} of work outside of constructs",
+            time(import.total),
+            time(outside.work)
         )
     })
 }

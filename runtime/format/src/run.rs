@@ -449,6 +449,9 @@ pub struct RunHeader {
     /// There are samples, and no records: of these processes, which ran already; empty: of a program that was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached_to: Option<Vec<u32>>,
+    /// These are another user's, or see other files (a container): what their files name, such as sources, is not to be opened.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_foreign: bool,
     /// The patched modules.
     pub modules: Vec<RunModule>,
     /// Files with something to record that processes have loaded, and that could not be patched.
