@@ -7,7 +7,9 @@
 use crate::image::Image;
 use crate::model::LinkVa;
 use crate::unwind::{Cfa, Frames, Row, Rule, entry, row};
-use gimli::{BaseAddresses, EhFrame, LittleEndian, UnwindContext};
+use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindContext, UnwindSection};
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSection};
 use std::fmt;
 use std::ops::Range;
 
@@ -86,12 +88,14 @@ impl fmt::Debug for CallerRules {
 }
 
 impl CallerRules {
-    /// Reads where rules are. `None`: the file has none, or not in the usual form (a sorted table).
+    /// Reads where rules are. `None`: the file has none.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<CallerRules> {
         let image = Image::read(bytes, "").ok()?;
-        let frames = Frames::read(&image)?;
-        let va = frames.va();
+        let (va, entries) = match Frames::read(&image) {
+            Some(frames) => (frames.va(), frames.entries),
+            None => listed(bytes)?,
+        };
         let from = usize::try_from(image.offset_of(LinkVa(va), 1)?).ok()?;
         let len = image.loaded_from(LinkVa(va))?.len();
         let load =
@@ -100,7 +104,7 @@ impl CallerRules {
             loads: image.loads().filter_map(load).collect(),
             section: from..from.checked_add(len)?,
             va,
-            entries: frames.entries,
+            entries,
             context: UnwindContext::new(),
         })
     }
@@ -125,6 +129,27 @@ impl CallerRules {
         let fde = entry(&section, &bases, (self.va, &self.entries), address)?;
         Some(fde.initial_address())
     }
+}
+
+/// The same as [`Frames`] has, of a file without a sorted table, as linkers make static programs: its section's entries one by one.
+fn listed(bytes: &[u8]) -> Option<(u64, Vec<(u64, u64)>)> {
+    let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
+    let section = file.section_by_name(".eh_frame")?;
+    let va = section.address();
+    let rules = EhFrame::new(section.data().ok()?, LittleEndian);
+    let bases = BaseAddresses::default().set_eh_frame(va);
+    let mut all = rules.entries(&bases);
+    let mut entries = vec![];
+    while let Ok(Some(entry)) = all.next() {
+        if let CieOrFde::Fde(fde) = entry
+            && let Ok(fde) = fde.parse(EhFrame::cie_from_offset)
+        {
+            let at = va.checked_add(fde.offset() as u64)?;
+            entries.push((fde.initial_address(), at));
+        }
+    }
+    entries.sort_unstable();
+    (!entries.is_empty()).then_some((va, entries))
 }
 
 fn caller(row: &Row, address: u64) -> Option<CallerRule> {

@@ -1,4 +1,4 @@
-/* A function of a library, called from three lines of a loop in the ratio 6:3:1, behind two functions of the program's own. */
+/* Calls of a library that need each other's results: from three lines of a loop, as 6:3:1, behind two functions of the program's own. */
 #include <math.h>
 #include <stdio.h>
 
@@ -23,8 +23,8 @@ int main(void) {
     double sum = 0;
 #pragma omp parallel for reduction(+ : sum)
     for (int i = 0; i < ITERATIONS; i++) {
-        sum += both(i);
-        sum += sin(i + 1.0);
+        double x = both(i);
+        sum += x + sin(x + 1);
     }
     printf("%d\n", sum == sum);
     return 0;

@@ -11,7 +11,7 @@ use crate::natural::by_callgrind;
 use ompfuse_tests::counted::{EXACT, counted, total};
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::process::{self, clean};
-use ompfuse_tests::{command, compile, has, matrix, some, table};
+use ompfuse_tests::{command, compile, few, has, matrix, some, table};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -64,7 +64,7 @@ fn functions_count_what_callgrind_counts() {
     }
     let folder = tempfile::tempdir().expect("there is room for runs");
     let builds: Vec<Build> = FIXTURES.iter().flat_map(|name| builds(name)).collect();
-    for build in some(builds) {
+    for build in some(few(&builds, 14)) {
         let program = std::fs::canonicalize(&build.path).expect("a build is a file");
         check_by_callgrind(&program, &build.to_string(), folder.path());
     }

@@ -247,6 +247,45 @@ fn a_static_program_is_sampled() {
     assert_eq!(process::run(&mut events).status, 1);
 }
 
+/// Linkers make no sorted table of a static program's unwind information: it is read one by one.
+#[test]
+fn stacks_of_static_programs_lead_through_functions_to_the_construct() {
+    if !is_allowed() {
+        return;
+    }
+    let Some((folder, program)) = program("natural", "gcc -O1 -g -fopenmp -static -Wl,-u,sin -lm")
+    else {
+        return;
+    };
+    let text = std::fs::read_to_string(source("natural.c")).expect("a source");
+    for (name, mark) in [
+        ("orphaned", "#pragma omp parallel /* 5 of 7 */"),
+        ("recursive", "#pragma omp task /* 32 of 53 */"),
+    ] {
+        let out = folder.path().join(name);
+        let mut record = command::with_threads(2);
+        record.args(["record", "--sampled", "-o"]).arg(&out);
+        record.arg("--").arg(&program).args([name, "2000"]);
+        process::run(&mut record).ok("record");
+        let json = super::lines(&out.join("run-0001"));
+        let all = || regions(&json).iter();
+        let of = |r: &Value| number(r, "work") as f64;
+        let work: f64 = all().map(of).sum();
+        let inside: f64 = all().filter(|r| r["construct"].is_string()).map(of).sum();
+        assert!(work >= 200.0 && inside >= 0.98 * work, "{name}: {json:#}");
+        let line = text.lines().position(|l| l.contains(mark));
+        let line = line.expect("the mark is there") as u64 + 1;
+        let found: f64 = all().filter(|r| r["line"] == line).map(of).sum::<f64>() / work;
+        let mut words = mark.split(' ').filter_map(|w| w.parse::<f64>().ok());
+        let share = words.next().expect("a number") / words.next().expect("a number");
+        let error = (share * (1.0 - share) / work).sqrt();
+        assert!(
+            (found - share).abs() < 4.0 * error + 0.02,
+            "{name}: {found}, {share}"
+        );
+    }
+}
+
 /// What needs records is refused by all commands alike, and nothing is written.
 #[test]
 fn without_records_nothing_is_made_up() {
