@@ -31,7 +31,7 @@ pub(crate) fn uncounted_work(what: &str, work: &UncountedWork) -> String {
 pub fn uncounted_share(work: &UncountedWork) -> Option<String> {
     if work.share().is_none() && !work.is_much() {
         return Some(format!(
-            "how much of the work is in code that isn't counted is not known: {} are too few; record for longer, or with --sampling 1000",
+            "how much of the work is in code that isn't counted is not known: {} are too few; record for longer, or with --sampling 1051",
             several(work.work, "sample")
         ));
     }

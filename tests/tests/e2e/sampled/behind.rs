@@ -126,7 +126,7 @@ fn what_the_construct_says_is_not_said_again() {
     let text = self::text(&run);
     assert_eq!(
         is_few,
-        text.contains("ompfuse record --sampling 1000"),
+        text.contains("ompfuse record --sampling 1051"),
         "{few:?}: {text}"
     );
     // Without samples nothing is different.
