@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::span::RegionAnalysis;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
 
 /// The ranges of `guided`, as libgomp or libomp makes them: formulas of the test's own.
 fn guided(iterations: u64, threads: u64, is_libgomp: bool) -> Vec<u64> {
@@ -73,27 +75,35 @@ fn ranges_of_no_known_rule_predict_nothing() {
     assert_eq!((low, high), (250, 2000));
 }
 
-proptest! {
-    /// Of ranges that are divided it isn't known where in them their time was spent.
-    #[test]
-    fn guided_loops_take_what_is_between_the_bounds(
-        times in proptest::collection::vec(1u64..1000, 8..100),
-        had in 2usize..5,
-        to in 0usize..5,
-        is_libgomp in proptest::bool::ANY,
-    ) {
+/// Of ranges that are divided it isn't known where in them their time was spent. Iterations of ranges that differ by less than 5 % are taken
+/// to be even: a few random times differ all the same. The cases are the same each time.
+#[test]
+fn guided_loops_take_what_is_between_the_bounds() {
+    const CASES: usize = 1000;
+    let times = proptest::collection::vec(1u64..1000, 8..100);
+    let case = (times, 2usize..5, 0usize..5, proptest::bool::ANY);
+    let mut runner = TestRunner::deterministic();
+    let (mut tried, mut outside) = (0, vec![]);
+    while tried < CASES {
+        let tree = case.new_tree(&mut runner).expect("all cases are accepted");
+        let (times, had, to, is_libgomp) = tree.current();
         let threads = crate::span::TEAMS[to] as usize;
-        prop_assume!(threads != had);
+        if threads == had {
+            continue;
+        }
+        tried += 1;
         let all = times.len() as u64;
         let (of, _) = dealt(&guided(all, had as u64, is_libgomp), &times, had);
         let region = asking(&of);
         let (_, time) = dealt(&guided(all, threads as u64, is_libgomp), &times, threads);
         let [low, high] = region.predicted_between_ns[to];
-        // Parts are rounded down, and iterations of ranges that differ by less than 5 % are taken to be even. Times as random as these
-        // may still differ: in one of some thousand cases a team's slowest thread has a quarter more.
-        let near = 16 + time * 3 / 10;
-        prop_assert!(low <= time + near && time <= high + near, "{} {:?}", time, [low, high]);
+        // Parts are rounded down.
+        let near = 16 + time / 4;
+        if low > time + near || time > high + near {
+            outside.push((time, [low, high]));
+        }
     }
+    assert!(outside.len() * 200 <= CASES, "{outside:?}");
 }
 
 /// An even taskloop with so many tasks in a team of two.
