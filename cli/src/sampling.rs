@@ -69,7 +69,7 @@ impl Sampler {
     /// If the kernel doesn't allow it, or it has ended.
     pub(crate) fn of_running(rate: u32, run: &Path, pid: u32, files: &Files) -> Result<Sampler> {
         let limit = Limit::default();
-        let collector = Collector::of_running(pid, (rate, files), run, &limit)?;
+        let collector = Collector::of_running(pid, rate, files, run, &limit)?;
         Ok(Sampler {
             rate,
             run: run.to_owned(),

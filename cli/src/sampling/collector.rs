@@ -60,7 +60,8 @@ impl Collector {
     /// Looks at a process that runs already.
     pub(super) fn of_running(
         pid: u32,
-        (rate, files): (u32, &Files),
+        rate: u32,
+        files: &Files,
         run: &Path,
         limit: &Limit,
     ) -> Result<Collector> {

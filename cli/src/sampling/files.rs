@@ -39,7 +39,10 @@ impl Files {
             return Ok(files);
         };
         let its = world(&first.to_string());
-        if let Some(other) = others.iter().find(|pid| world(&pid.to_string()) != its) {
+        // Of one that has ended nothing is known.
+        let differs =
+            |pid: &&u32| its.is_some() && world(&pid.to_string()).is_some_and(|w| Some(w) != its);
+        if let Some(other) = others.iter().find(differs) {
             bail!("processes {first} and {other} see different files; look at each alone");
         }
         let sees_other = its.is_some() && its != own;
